@@ -4,7 +4,7 @@ use super::support::{finished, linerate};
 use std::path::Path;
 use std::process::Command;
 
-/// Returns `linerate` with these arguments, to be run in `directory`.
+/// Returns the command that runs `linerate` with these arguments in `directory`.
 pub(crate) fn within(directory: &Path, words: &[&str]) -> Command {
     let mut command = linerate(words);
     command.current_dir(directory);

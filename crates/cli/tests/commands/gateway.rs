@@ -1,5 +1,5 @@
-//! Tests of `linerate gateway`. Clients are in one namespace, and servers in another namespace
-//! behind a veth pair.
+//! Tests of `linerate gateway`. The clients are in one network namespace. The servers are in
+//! another, behind a veth pair.
 
 use super::folder::fail;
 use super::support::{Background, finished, linerate};
@@ -154,7 +154,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // A UDP socket reports `ConnectionRefused`, but no other of these errors.
+            // Of these errors, a UDP socket reports only `ConnectionRefused`.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());

@@ -160,7 +160,7 @@ fn kernels_sink(far: &Network) -> Background {
 /// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // No time budget: it would cut the runs with small buffers short.
+    // A time budget would cut the runs with small buffers short.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =

@@ -321,6 +321,7 @@ fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
 }
 
 /// The capture file is created late, when the device already exists and the requests are built.
+/// Even then, the command must print nothing but the error.
 #[test]
 fn a_capture_that_cannot_be_written_prints_only_the_error() {
     if !has_tap() {

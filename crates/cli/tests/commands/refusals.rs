@@ -169,7 +169,7 @@ fn unwritable_files_are_refused() {
 }
 
 /// `--out kept` names a file in place of a folder. The command detects this error only after it has
-/// checked the result files.
+/// checked that the result files are writable. This check must leave no trace.
 #[test]
 fn a_refused_sweep_changes_no_file_and_creates_none() {
     let directory = TempDir::new().unwrap();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// Returns `linerate` with these arguments.
+/// Returns the command that runs `linerate` with these arguments.
 pub(crate) fn linerate(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(words).stdin(Stdio::null());

@@ -210,7 +210,8 @@ fn an_interrupted_sweep_can_be_resumed() {
     assert!(kept(directory.path()) >= before);
 }
 
-/// Resumes the sweep in the folder. Returns the process, and the first line of standard error.
+/// Resumes the sweep in the folder `night`. Returns the process, and the first line of its standard
+/// error.
 fn resume(directory: &Path) -> (Child, String) {
     let mut command = within(directory, &["sweep", "--resume", "night"]);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

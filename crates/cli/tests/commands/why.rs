@@ -68,8 +68,8 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     assert!(errors.contains("cannot be written"), "{errors}");
 }
 
-/// Diagnoses a path inside the process, with a send buffer of 32 KiB. Returns the report and the
-/// content of the JSON file.
+/// Diagnoses a path whose sender and receiver are in one process, with a send buffer of 32 KiB.
+/// Returns the report and the content of the JSON file.
 fn why_inside(on: &str) -> (String, serde_json::Value) {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
