@@ -93,8 +93,9 @@ fn kernel_has(control: &str) -> bool {
     available.unwrap().split_whitespace().any(|name| name == control)
 }
 
-/// Prints the median, the minimum and the maximum of the paired ratios. With six pairs, the true
-/// median lies between minimum and maximum with a probability of 97 %.
+/// Prints the median, the minimum and the maximum of the ratios of our goodput to the kernel's.
+/// Each ratio is of two consecutive transfers. With six ratios, the true median lies between
+/// minimum and maximum with a probability of 97 %.
 fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let delay = Duration::from_nanos(round_trip.parse::<Duration>().unwrap().as_nanos() / 2);
     let path = format!("delay={}us,{impairment},{LINE}", delay.as_micros());

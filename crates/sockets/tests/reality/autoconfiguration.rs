@@ -136,7 +136,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
     });
 }
 
-/// The kernel forwards nothing to a host that does not answer its probes (RFC 4861 §7.3).
+/// The kernel stops sending to a neighbour that does not answer its reachability probes (RFC 4861
+/// §7.3).
 #[test]
 fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {

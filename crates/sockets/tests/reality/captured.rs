@@ -7,7 +7,7 @@ use linerate_testkit::tshark;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A capture that a network writes.
+/// The capture file of a network, in a temporary folder.
 pub(crate) struct Captured {
     folder: TempDir,
 }
@@ -30,8 +30,8 @@ impl Captured {
             .unwrap()
     }
 
-    /// Ends the network. Asserts that tshark accepts its frames, and finds at least one frame for
-    /// each of these filters.
+    /// Ends the network. Asserts that tshark accepts the captured frames, and finds at least one
+    /// frame for each of these filters.
     pub(crate) fn end(self, net: &Net, expected: &[String]) {
         net.shutdown();
         let expected: Vec<_> = expected.iter().map(String::as_str).collect();

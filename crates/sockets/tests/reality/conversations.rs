@@ -221,8 +221,9 @@ fn a_thousand_short_connections_succeed() {
     });
 }
 
-/// Probes after 0.6 s of silence, and gives up after two unanswered probes. Linux answers at most
-/// one probe in half a second (`tcp_invalid_ratelimit`).
+/// Keep-alive with a probe after 0.6 s of silence, which gives up after two unanswered probes. A
+/// shorter interval would fail, because Linux answers at most one probe in half a second
+/// (`tcp_invalid_ratelimit`).
 const KEEP_ALIVE: KeepAlive = KeepAlive {
     idle: units::Duration::from_millis(600),
     interval: units::Duration::from_millis(600),

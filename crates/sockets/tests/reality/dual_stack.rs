@@ -125,7 +125,8 @@ macro_rules! outcomes {
 }
 
 /// Returns the kind of an error. `std` has no kind for a wrong IP version, nor for an unknown
-/// interface of a bound socket. Our errors for these cases have the kinds of similar errors.
+/// interface of a bound socket. The kernel's errors in these cases are mapped to the kinds that our
+/// errors have.
 fn kind(error: &io::Error) -> ErrorKind {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::AFNOSUPPORT) => ErrorKind::InvalidInput,

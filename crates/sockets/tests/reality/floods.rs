@@ -94,7 +94,8 @@ fn what_a_transfer_keeps_of_its_rate_in_a_flood() {
     });
 }
 
-/// Prints the median, the minimum and the maximum of the paired ratios.
+/// Prints the median, the minimum and the maximum of the ratios of the rate during a flood to the
+/// rate without it.
 fn report(name: &str, transfer: Transfer, flood: Flood, repeats: usize) {
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
@@ -115,7 +116,7 @@ fn report(name: &str, transfer: Transfer, flood: Flood, repeats: usize) {
 }
 
 /// Runs a transfer between two networks over a memory link. The flood arrives at the receiving
-/// network.
+/// network. Returns bytes per second.
 fn over_memory(flood: Option<Flood>) -> f64 {
     let (left, right) = pair(MemoryConfig::default()).unwrap();
     let flooded = Flooded::new(left, flood);
@@ -147,7 +148,8 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     config
 }
 
-/// Runs a transfer between the kernel and our host, at which the flood arrives.
+/// Runs a transfer between the kernel and our host, at which the flood arrives. Returns bytes per
+/// second.
 fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     let tap = open(&TapConfig { offloads, ..TapConfig::default() }).expect("a device");
     configure_kernel_end(&tap, KERNEL);
@@ -237,7 +239,8 @@ impl Frames {
         Self { prepared, rate: flood.rate, start: MonotonicClock.now(), passed: 0 }
     }
 
-    /// Returns the number of frames that wait at `now`. Counts the frames beyond the queue as lost.
+    /// Returns the number of frames that wait at `now`. Frames for which the queue has no room are
+    /// counted as lost.
     fn due(&mut self, now: Instant) -> u64 {
         let come = now.since(self.start).as_nanos() / 1_000 * self.rate / 1_000_000;
         self.passed = self.passed.max(come.saturating_sub(QUEUE));
@@ -407,7 +410,8 @@ fn fragment(random: &mut Rand64) -> Vec<u8> {
     let mut packet = vec![0; Ipv4Header::LENGTH];
     let payload = bytes(random, 1_480);
     Ipv4Header::new(address(random), OURS, Protocol::UDP).emit(payload.len(), &mut packet);
-    // The first fragment: "more fragments" is set, and the offset is 0.
+    // A first fragment: "more fragments" is set, and the offset is 0. The other fragments never
+    // follow.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet).finish();

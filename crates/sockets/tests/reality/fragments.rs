@@ -28,8 +28,8 @@ const BEHIND: [[IpAddr; 2]; 2] = [
 /// Number of datagrams of each size.
 const COUNT: u32 = 100;
 
-/// Number of small datagrams after each large one. When one of them arrives, the receiver no longer
-/// waits for the large one. With a loss of 1 %, at least one of them arrives.
+/// Number of small datagrams after each large one. The first small datagram that arrives ends the
+/// receiver's wait for the large one. With a loss of 1 %, at least one arrives.
 const MARKERS: usize = 12;
 
 /// Returns a network of both IP versions. `around` makes its link from a TAP device.
@@ -80,8 +80,8 @@ fn exchange(size: usize, send: impl Fn(&[u8]), mut receive: impl FnMut(&mut [u8]
     arrived
 }
 
-/// Exchanges datagrams of 8 kB and 60 kB in both directions. Returns the smallest share that
-/// arrived, in percent, for each size.
+/// Exchanges datagrams of 8 kB and 60 kB in both directions. Returns for each size the share that
+/// arrived in the worse direction, in percent.
 fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2] {
     let kernels = UdpSocket::bind((kernel, 0)).unwrap();
     let ours = net.bind_udp((own, 0)).unwrap();
@@ -143,8 +143,8 @@ fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     });
 }
 
-/// Creates a veth pair from the kernel, which routes to it, to a new network namespace. Returns the
-/// kernel's interface of the pair, and the namespace.
+/// Creates a veth pair between the kernel, which becomes a router, and a new network namespace.
+/// Returns the kernel's end of the pair, and the namespace.
 fn cable_behind_the_kernel() -> (KernelInterface, Network) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
@@ -174,7 +174,8 @@ fn cable_behind_the_kernel() -> (KernelInterface, Network) {
     (near, network)
 }
 
-/// The router reports a smaller MTU about one datagram, and forwards the later ones.
+/// When the MTU behind the router shrinks, the router drops one datagram and reports the new MTU.
+/// Later datagrams must arrive.
 #[test]
 fn datagrams_are_sent_in_smaller_fragments_when_the_path_mtu_shrinks() {
     isolated_test(|| {

@@ -17,7 +17,8 @@ pub(crate) struct IsnRecorder<L> {
     pub(crate) recorded: Recorded,
 }
 
-/// Returns the ports and the sequence number of a SYN in an Ethernet frame without IP options.
+/// Returns the ports and the sequence number of a SYN in an Ethernet frame without IP options;
+/// `None` for all other frames.
 fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
     let is_tcp = frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6);
     let segment =

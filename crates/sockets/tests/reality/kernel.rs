@@ -75,7 +75,7 @@ pub(crate) fn network_with_offloads<L: Link + Readiness + Send + 'static>(
     Some(network_on(open_with_offloads()?, around, |_| {}))
 }
 
-/// Returns a network on this device.
+/// Returns a network on this device, and the kernel's interface.
 pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     tap: Tap,
     around: impl FnOnce(Tap) -> L,
@@ -117,7 +117,8 @@ pub(crate) fn assert_content() {
     );
 }
 
-/// Returns a counter by its protocol and name.
+/// Returns the value of a counter with a name such as `Tcp InErrs`, from a file such as
+/// `/proc/net/snmp`.
 pub(crate) fn counter(snmp: &str, wanted: &str) -> u64 {
     let (protocol, name) = wanted.split_once(' ').unwrap();
     let mut lines =

@@ -50,8 +50,8 @@ fn run(program: &str, arguments: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Creates a bridge with a querier. One port has our host behind a TAP device, and another port a
-/// network of the kernel.
+/// Creates a bridge with a querier and two ports. One port leads to our host behind a TAP device,
+/// the other to the kernel in another namespace.
 fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let options =
