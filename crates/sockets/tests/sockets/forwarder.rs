@@ -20,7 +20,8 @@ fn host(link: linerate_link::MemoryLink, address: &str) -> Net {
     Net::builder(link, config).start().unwrap()
 }
 
-/// Returns a client, a gateway and its forwarder, on a link without MAC addresses.
+/// Returns a client, a gateway and its forwarder, on a link without MAC addresses. The forwarder's
+/// hook returns `verdict` for each flow.
 fn forwarded(verdict: Verdict) -> (Net, Net, Forwarder) {
     let (near, far) = pair(MemoryConfig { medium: Medium::Ip, ..MemoryConfig::default() }).unwrap();
     let (client, gateway) = (host(near, "10.0.0.1/24"), host(far, "10.0.0.2/24"));

@@ -60,8 +60,8 @@ fn an_event_wakes_one_of_many_threads() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram wakes one reader, which then waits again. If it woke all readers, there would
-    // be sixteen times as many waits.
+    // Each datagram wakes one reader, which then waits again. If each datagram woke all readers,
+    // there would be sixteen times as many waits.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
@@ -164,7 +164,7 @@ fn an_idle_network_sleeps() {
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     let before = left.activity();
-    // Calls that change nothing cause no turn of the host.
+    // These calls change nothing, so they must cause no turn of the host.
     for _ in 0..10_000 {
         near.tcp_info().unwrap();
         near.statistics().unwrap();
