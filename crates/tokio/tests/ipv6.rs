@@ -157,7 +157,8 @@ fn rules_see_packets_of_both_versions() {
     let seen = seen.lock().unwrap();
     let line = |from: &str, to: &str, length| (from.to_owned(), to.to_owned(), 17, length);
     let (v4, v6) = (["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]);
-    // These are fragments: 2,008 bytes in parts of 1,448 and 560 after IPv6 and fragment headers.
+    // The last four packets are fragments: 2,008 bytes in parts of 1,448 and 560 after IPv6 and
+    // fragment headers.
     let expected = [
         line(v4[1], v4[0], 12),
         line(v4[0], v4[1], 12),

@@ -204,7 +204,7 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
-    // Fewer packets follow than must overtake the datagram, so it is delivered after a second.
+    // No two packets follow the last datagram to overtake it, so it is delivered after a second.
     let late = only(9, Verdict::Reorder(2));
     assert_eq!(bytes(&late), bytes(&plain));
     assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));

@@ -170,7 +170,7 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
             }
             assert!(waiting() <= BUFFER as usize, "{} bytes wait", waiting());
             assert!(written < data.len());
-            // Reading opens the window again.
+            // Reading opens the window again, so the data in the kernel's send buffer arrives, too.
             drop(kernel);
             let mut received = Vec::new();
             stream.read_to_end(&mut received).await.unwrap();
@@ -227,7 +227,7 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         sender.await.unwrap();
         assert!(received == pattern(100_000));
         // The FIN of the client has arrived, so the read succeeds. When the client's driver has
-        // ended, the server's link is down.
+        // ended, the server's link is down, so `accept` fails.
         let gone = accepted.read(&mut [0]).await;
         assert_eq!(gone.unwrap(), 0);
         drop(accepted);

@@ -143,7 +143,7 @@ macro_rules! program {
                 zero_linger(&listener).await;
             }
 
-            /// Resets a connection by dropping a stream.
+            /// Resets a connection by dropping a stream with a linger time of zero.
             async fn zero_linger(listener: &TcpListener) {
                 let address = listener.local_addr().unwrap();
                 let connect = TcpStream::connect(address);
@@ -309,7 +309,7 @@ fn a_cancelled_write_has_written_nothing() {
         async {
             let mut stream = TcpStream::connect("server:80").await.unwrap();
             let mut written = 0_usize;
-            // Fills the buffers of both endpoints.
+            // Fills the buffers of both endpoints: no byte can be written for a second.
             while let Ok(count) = timeout(Duration::from_secs(1), stream.write(&[7; 4_096])).await {
                 written += count.unwrap();
             }
