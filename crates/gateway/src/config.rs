@@ -45,8 +45,8 @@ pub struct GatewayConfig {
     pub denied: Vec<IpCidr>,
     /// The reaction to clients' echo requests to other hosts.
     pub echo: EchoPolicy,
-    /// Maximum number of flows; new flows beyond the limit wait or are dropped. The process's limit
-    /// of open files may lower it.
+    /// Maximum number of flows; new flows beyond the maximum wait or are dropped. The process's
+    /// limit of open files may lower this maximum.
     pub flows: usize,
     /// Maximum number of UDP flows, which also count as flows.
     pub udp_flows: usize,

@@ -29,7 +29,7 @@ pub enum GatewayError {
     /// The host refuses to listen for flows.
     #[error(transparent)]
     Host(#[from] Error),
-    /// The system refused an operation on descriptors.
+    /// The operating system refused an operation on descriptors.
     #[error("the system could not {what} ({})", io::Error::from(*errno))]
     System {
         /// The operation, in a form that follows "could not".
@@ -42,7 +42,7 @@ pub enum GatewayError {
     Metrics {
         /// The address that was requested.
         address: SocketAddr,
-        /// The error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

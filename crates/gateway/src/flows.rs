@@ -1,5 +1,5 @@
-//! The flows of a gateway. Each has a socket of the host to its client, and a socket of the kernel
-//! to its destination.
+//! The flows of a gateway. Each has a socket of linerate's host towards the client, and a socket of
+//! the kernel towards the destination.
 
 use linerate_stack::{DeferredHandle, TcpHandle, UdpHandle};
 use std::collections::BTreeMap;

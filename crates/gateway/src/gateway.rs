@@ -63,7 +63,7 @@ pub struct Gateway<L> {
     pub(crate) metrics: Option<MetricsServer>,
     /// Maximum number of flows.
     pub(crate) limit: usize,
-    /// Buffer for the largest datagram.
+    /// Buffer for one datagram of the maximum size.
     pub(crate) datagram: Box<[u8]>,
     /// The connections that were accepted last, oldest first. Their handshakes may be incomplete.
     /// Invariant: at most `HALF_OPEN`.
@@ -199,8 +199,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Waits for events, and handles the events of sockets. Returns true if an immediate end was
-    /// requested.
+    /// Waits for events, and handles the events of the kernel's sockets. Returns true if an
+    /// immediate end was requested.
     fn wait(&mut self, turn: &Turn, deadline: Instant) -> Result<bool, GatewayError> {
         let stack = self.host.stack();
         let is_busy = turn.more

@@ -78,8 +78,8 @@ impl<L: Link + Readiness> Gateway<L> {
             errno => unreachable_for(errno).map(Rejection::Unreachable),
         };
         let Some(rejection) = rejection else {
-            // The destination did not answer, so the client gets no answer either. It repeats its
-            // SYN, or has given up.
+            // The destination did not answer, so the client gets no answer either. The client
+            // repeats its SYN, or has given up.
             self.counters.flows_dropped += 1;
             let _ = self.stack().forward_drop(deferred);
             return;

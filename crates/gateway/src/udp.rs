@@ -142,7 +142,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Removes a flow whose client's socket the host has closed.
+    /// Removes an expired UDP flow: the host has already closed its socket towards the client.
     pub(crate) fn expire_udp(&mut self, client: UdpHandle) {
         if let Some(&index) = self.flows.by_udp.get(&client)
             && let Some(Flow::Udp { is_answered: false, .. }) = self.flows.remove(index)
