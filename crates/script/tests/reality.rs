@@ -30,7 +30,8 @@ const TIMELESS: [&str; 15] = [
     "timestamps",
     "window",
 ];
-/// The comment at the head of a script on which Linux differs. The reason follows it.
+/// The beginning of a comment at the head of a script on which Linux differs from linerate. The
+/// reason follows it.
 const DIFFERS: &str = "// Linux differs: ";
 
 /// Runs the short scripts against the kernel. Returns their number, and the descriptions of those
