@@ -1,5 +1,6 @@
 //! Compares the simulator with the throughput table of 1988. Parameters were fitted to eight cells
-//! of the table. Other features of the table were not used for fitting.
+//! of the table. The other features that these tests check were not used for fitting, so they are
+//! predictions.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

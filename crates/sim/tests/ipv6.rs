@@ -125,7 +125,8 @@ fn nfs_answers_are_fragmented() {
     let fragments = outcome.frames.iter().filter(|frame| frame.bytes[20] == 44);
     let lengths: Vec<usize> = fragments.map(|frame| frame.bytes.len()).collect();
     assert_eq!(lengths.len(), 10 * 6);
-    // 8 bytes of UDP, 100 of RPC and NFS, and 48 of IPv6 in each fragment.
+    // The headers of each datagram: 8 bytes of UDP, and 100 of RPC and NFS. Each fragment has 14
+    // bytes of Ethernet, and 48 of IPv6.
     assert_eq!(lengths.iter().sum::<usize>(), 81_920 + 10 * 108 + 60 * (14 + 48));
 }
 

@@ -72,8 +72,8 @@ fn an_82586_keeps_up_with_a_paced_sender() {
     assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
 }
 
-/// Runs a transfer to a host with a LANCE and a disk that holds the bus for this many microseconds
-/// at a time.
+/// Runs a transfer between two LANCE Ethernet controllers. At `host`, a disk holds the bus for
+/// `hold` microseconds at a time.
 fn beside_a_disk(host: &str, hold: &str) -> Outcome {
     let (others, hold) =
         (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));

@@ -149,7 +149,8 @@ fn switch(ports: usize) -> Wire {
     Wire::new(Medium::Switch(Switch::new(&parameters, &cables, 1)))
 }
 
-/// A frame of 1,000 bytes on the wire. With its preamble it takes 806.4 us at 10 Mb/s.
+/// The bytes of a frame without its check sequence. On the wire, the frame has 1,000 bytes. With
+/// its preamble it takes 806.4 us at 10 Mb/s.
 const FRAME: [u8; 996] = [0; 996];
 
 #[test]

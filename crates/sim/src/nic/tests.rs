@@ -149,8 +149,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     assert_eq!((&actions[..], nic.statistics().interrupts), (&[][..], 2));
 }
 
-/// Sends two frames, of which an underrun aborts the first. Returns the times at which the next
-/// frame is ready, and the counters.
+/// Sends two frames, of which an underrun aborts the first. Returns the times at which a frame
+/// becomes ready to be sent after that, and the counters.
 fn aborted(retries: u64) -> (Vec<Tick>, NicStatistics) {
     let (mut nic, mut frames, mut actions) = (slow(retries), Frames::new(64), Vec::new());
     for _ in 0..2 {
