@@ -15,7 +15,7 @@ pub(crate) struct BestSoFar {
 }
 
 impl BestSoFar {
-    /// Returns the rates of the completed runs in `store`.
+    /// Collects the rates of the completed runs in `store`, and finds the best cell.
     pub(crate) fn of(store: &Store) -> Self {
         let mut best = Self::default();
         for run in store.runs() {

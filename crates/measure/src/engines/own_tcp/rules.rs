@@ -103,7 +103,7 @@ impl Rules {
         additional_header_bytes(self.options(), self.family == Family::Ipv6)
     }
 
-    /// Does a serial line compress the headers of the packets? RFC 1144 covers IPv4 only.
+    /// Are the headers of the packets on a serial line compressed? RFC 1144 covers IPv4 only.
     pub(crate) fn has_compressed_headers(&self) -> bool {
         self.compresses_headers && self.family == Family::Ipv4
     }
