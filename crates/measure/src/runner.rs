@@ -32,8 +32,8 @@ const FLOOR_BYTES: u64 = 8 << 20;
 const CONTENDED_SHARE: f64 = 0.02;
 /// Maximum number of repetitions of one run because of waits for a processor.
 const MOST_REPETITIONS: u64 = 2;
-/// Number of remaining runs of a process per allowed repetition. With eight remaining runs, two
-/// repetitions in all are allowed.
+/// A process may make one repetition for this number of runs that remain when the process starts.
+/// With eight remaining runs, two repetitions in all are allowed.
 const RUNS_PER_SPARE: usize = 4;
 
 /// A receiver of the progress of a sweep, such as a display.

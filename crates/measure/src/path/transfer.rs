@@ -191,7 +191,7 @@ fn await_report(
 }
 
 /// Returns the mean throughput of a whole run in bytes per second, or zero if the run carried no
-/// data. It is used if the run ended before its observed part.
+/// data. The caller needs this value if the run ended before its observed part.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate_of_report(report: &Report) -> f64 {
     let seconds = Duration::from_nanos(report.span_nanos).as_secs_f64();

@@ -15,7 +15,7 @@ use std::io;
 /// wake-up of a sleeping thread. If one end sleeps, the other end therefore still polls when the
 /// answer of the woken end arrives, and does not sleep itself.
 const MOST: u32 = 2_500;
-/// Every wait with a multiple of this number polls as often as possible, even if earlier polls had
+/// Interval, in waits, at which a wait polls the maximum number of times, even if earlier polls had
 /// no success.
 const RETRY_AFTER: u32 = 64;
 /// Maximum duration of a sleep, after which the thread checks whether the run has ended.
