@@ -104,8 +104,8 @@ impl Samples {
         }
     }
 
-    /// Returns the sampled lengths of the queues. The drops are `None`, because they are a counter
-    /// and no sample.
+    /// Returns the sampled lengths of the queues. The field `drops` is `None`, because drops are
+    /// counted and not sampled.
     pub(super) fn queues(&self) -> QueueEvidence {
         QueueEvidence {
             unacknowledged: self.unacknowledged.distribution(),

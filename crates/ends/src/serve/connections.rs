@@ -59,7 +59,7 @@ impl Connections {
     }
 }
 
-/// A place in the set of open connections. Dropping the place removes its connection.
+/// A place in the set of open connections. Dropping the place removes its connection from the set.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot<'a> {
     connections: &'a Connections,

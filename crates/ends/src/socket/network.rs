@@ -204,7 +204,7 @@ fn buffer(bytes: u64) -> BufferSize {
 }
 
 /// Returns the buffer size in bytes that a linerate host grants: the requested size, or the largest
-/// window if that is smaller.
+/// size that linerate's TCP supports if that is smaller.
 pub(crate) fn granted(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(LARGEST_BUFFER)
 }

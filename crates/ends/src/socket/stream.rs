@@ -70,7 +70,8 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
-    /// Resets the connection when the stream is dropped, instead of sending the remaining data.
+    /// Configures the stream so that dropping it resets the connection, instead of sending the
+    /// remaining data.
     ///
     /// # Errors
     /// The error of the system.
