@@ -207,8 +207,8 @@ impl<'a> State<'a> {
         cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
     }
 
-    /// Returns the measured cell with the fewest runs, of equals the one with the shortest expected
-    /// run. Returns `None` if every measured cell has its planned number of runs.
+    /// Returns the measured cell with the fewest runs; among several such cells, the one with the
+    /// shortest expected run. Returns `None` if every measured cell has its planned number of runs.
     fn repetition(&self) -> Option<Cell> {
         let planned = self.design.repeat.get();
         let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);

@@ -20,7 +20,7 @@ pub struct Framing {
     pub acknowledgement: u32,
     /// Number of data segments that one acknowledgement covers.
     pub segments_per_ack: u32,
-    /// Whether acknowledgements share the medium with data, because it is half-duplex.
+    /// Whether the medium is half-duplex, so that acknowledgements share the medium with data.
     pub half_duplex: bool,
 }
 

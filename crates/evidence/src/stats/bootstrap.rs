@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
 
-/// Minimum number of measurements with which a sample shows its own deviation.
+/// Minimum number of measurements that show the deviation of a sample well enough for resampling.
 pub const FEWEST_RESAMPLED: usize = 4;
 
 /// A 95 % confidence interval of a figure, in the unit of the figure.

@@ -36,8 +36,8 @@ const REACHES: [usize; 3] = [2, 4, 8];
 /// Number of rounds in which speeds, levels and slopes are estimated in turn. Five rounds suffice
 /// for convergence.
 const ROUNDS: usize = 10;
-/// Maximum ratio of the runs' deviation with the model to their deviation without it. Above this
-/// ratio the model is not used. Speeds that are estimated from pure noise increase the deviation.
+/// Maximum ratio of the runs' deviation with the model to their deviation without the model. Above
+/// this ratio the model is not used: a model that fits pure noise even increases the deviation.
 const WORTH_IT: f64 = 0.8;
 /// Minimum correlation of the deviations of successive runs, below which no epochs are assumed.
 /// Without correlation the model would fit noise, since it has one speed for each run.
