@@ -146,8 +146,9 @@ mod tests {
             sender.thread.cpu_nanos = Some(cpu_nanos);
             RunEvidence { sender, ..RunEvidence::default() }
         };
-        // The machine works 30 % of the time. The transfer's thread works 5 % in the first run, and
-        // 15 % in the second.
+        // The machine works 30 % of the time. The transfer's thread works 5 % of the time in the
+        // first run, and 15 % in the second. So 1/6 and 1/2 of the steal time count for the
+        // transfer.
         assert_eq!(contention(&run(50_000_000)), None);
         let (end, name, share) = contention(&run(150_000_000)).unwrap();
         assert_eq!((end, name), (End::Sender, "steal_share"));
@@ -164,7 +165,8 @@ mod tests {
             RunEvidence { sender, ..RunEvidence::default() }
         };
         let stolen = |run| contention(&run).map(|(_, name, share)| (name, share));
-        // A thread loses at most as much time as it got.
+        // The thread loses at most as much time as it ran: 1.5 % in the first run, which is too
+        // little for contention, and 3 % in the second.
         assert_eq!(stolen(run(0.13, 15, 0)), None);
         assert_eq!(stolen(run(0.13, 30, 0)), Some(("steal_share", 0.03)));
         assert_eq!(stolen(run(0.13, 30, 700)), None);

@@ -113,9 +113,9 @@ impl Figures {
 }
 
 /// Returns the verdict on a made-up path. Runs without intervention have the figures `plain`. Each
-/// element of `effects` is an intervention, the factor by which it multiplies the rate, and the
-/// number of its losses. Other interventions have no effect, and those in `impossible` cannot be
-/// made.
+/// element of `effects` is an intervention, the factor by which the intervention multiplies the
+/// rate, and the number of segments lost with it. Other interventions have no effect, and those in
+/// `impossible` cannot be made.
 fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     let mut runs = 0;
@@ -374,7 +374,7 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
     // A policer drops more if the sender is twice as fast.
     let more = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.0, 2_000)];
     assert_ne!(diagnose(plain, &more, &[]).limit, Limit::QueueDrop);
-    // Random losses stay.
+    // The number of random losses does not depend on the sender's rate.
     let stay = [(Change::Paced, 1.0, 1_000), (Change::PacedAtTwice, 1.2, 1_000)];
     assert_ne!(diagnose(plain, &stay, &[]).limit, Limit::QueueDrop);
 }
@@ -473,7 +473,8 @@ fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
         ]
     };
     assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
-    // A second connection gains if the losses of a short queue keep the link partly idle.
+    // The link is not the limit if a second connection raises the rate. The losses of a short queue
+    // then keep the link partly idle.
     assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
 }
 

@@ -267,7 +267,8 @@ mod tests {
 
     /// Returns the text of the first finding about a made-up sweep of equally fast cells, except
     /// for the cell of 5 × 9 packets. `rates` are the rates of the four runs of this cell, relative
-    /// to the rate of the other cells. `amplitude` is the relative noise of the runs of the others.
+    /// to the rate of the other cells. `amplitude` is the relative noise of the runs of the other
+    /// cells.
     fn with_one_cell(amplitude: f64, rates: [f64; 4]) -> String {
         let rate = |cell: Cell, repeat| {
             let is_it = cell.send.packets() == Some(5) && cell.receive.packets() == Some(9);

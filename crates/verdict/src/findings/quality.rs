@@ -280,7 +280,7 @@ mod tests {
     fn cells_with_few_runs_are_reported_with_the_scatter_of_repeated_cells() {
         let design = square_design(3);
         let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
-        // As within a time budget: only the first cell is repeated.
+        // Only the first cell has several runs, as may happen within a time budget.
         let first = runs[0].cell();
         let mut seen = BTreeSet::new();
         runs.retain(|run| run.cell() == first || seen.insert(run.cell()));
