@@ -99,8 +99,9 @@ impl<L: Link + Readiness> Gateway<L> {
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
                 let result = result.and_then(|result| result);
-                // Without data, `CAN_READ` stays unset: an attempt to read would allocate a send
-                // buffer for a flow that may remain idle.
+                // `CAN_READ` stays unset until data has arrived. Data is read into the send buffer
+                // towards the client, so an attempt to read would allocate that buffer for a flow
+                // that may remain idle.
                 let mut state = bits::CAN_WRITE;
                 if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
                     state |= bits::CAN_READ;
