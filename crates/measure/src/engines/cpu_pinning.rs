@@ -21,8 +21,9 @@ pub(crate) enum PinnedThread {
 }
 
 impl PinnedThread {
-    /// Raises the priority of the calling thread, and pins the thread to the CPU of its end.
-    /// Without permission, or on a single CPU, the thread keeps its priority or placement.
+    /// Raises the priority of the calling thread, and pins the thread to the CPU for the source or
+    /// the sink. Without permission, or on a single CPU, the thread keeps its priority or
+    /// placement.
     pub(crate) fn pin(self) {
         // On Linux, the call affects only the calling thread. In competition with one other
         // program, this nice value gives 99 % of a CPU to the thread. Errors are ignored, because
@@ -32,12 +33,13 @@ impl PinnedThread {
         pin_to(if self == Self::Source { first } else { second });
     }
 
-    /// Does each end have a CPU of its own?
+    /// Do the source's thread and the sink's thread have a CPU each?
     pub(crate) fn are_separate() -> bool {
         two_cpus().is_some()
     }
 
-    /// Describes the placement of both ends, for the facts of a sweep.
+    /// Describes on which CPUs the source's thread and the sink's thread run, for the facts of a
+    /// sweep.
     pub(crate) fn describe() -> String {
         match two_cpus() {
             Some([first, second]) => format!("source on CPU {first}, sink on CPU {second}"),

@@ -229,7 +229,7 @@ fn ends<'a>(
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
 
-/// Returns the counters of one end: the counters of its connection and of its machine.
+/// Returns the counters of the source or the sink: those of its connection and of its machine.
 fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
     let mut end = EndCounters::default();
     if let Some(tcp) = &program.tcp {

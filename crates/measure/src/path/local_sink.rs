@@ -1,4 +1,4 @@
-//! A sink in a thread of this process, for paths with both ends in this process.
+//! A sink in a thread of this process, for paths whose sender is in this process too.
 
 use crate::bench_error::BenchError;
 use linerate_ends::socket::Network;

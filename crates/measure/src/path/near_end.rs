@@ -63,7 +63,7 @@ impl NearEnd {
         &self.description
     }
 
-    /// Does this end use the kernel's TCP?
+    /// Does the sender use the kernel's TCP?
     pub(super) const fn is_kernel(&self) -> bool {
         matches!(self.network, Network::Kernel)
     }

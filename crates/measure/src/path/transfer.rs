@@ -27,7 +27,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Number of segments that the kernel sends without pacing at the start of a connection.
 const UNPACED: u32 = 10;
 
-/// The evidence of both ends of a run, and its throughput.
+/// The evidence of the sender and the receiver of a run, and the run's throughput.
 #[derive(Debug)]
 pub(super) struct Carried {
     /// Evidence of the sending end.

@@ -31,7 +31,7 @@ pub struct Draft {
     /// Configuration of linerate's host on an interface of this machine; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<OwnHost>,
-    /// Address of the machine that runs the sink; `None` if both ends are on this machine.
+    /// Address of the machine that runs the sink; `None` if source and sink are on this machine.
     pub peer: Option<Peer>,
     /// Direction of the data on a TAP or TUN device, whose two ends have different TCPs. `None` on
     /// other engines; on such a device, it selects transfers to the kernel.
@@ -97,9 +97,10 @@ pub struct Draft {
     pub verify: bool,
 }
 
-/// Number of runs of each cell if both ends are in this process, where a run takes milliseconds.
+/// Number of runs of each cell if source and sink are in this process, where a run takes
+/// milliseconds.
 const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(32).unwrap();
-/// Number of runs from one baseline run to the next, if both ends are in this process.
+/// Number of runs from one baseline run to the next, if source and sink are in this process.
 const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 /// Minimum number of runs in a plan with a baseline. Fewer runs would not show changes of the
 /// machine's speed.

@@ -1,4 +1,5 @@
-//! The state of a transfer that the threads of both ends share: its request, start and end.
+//! The state of a transfer that the threads of the source and the sink share: its request, start
+//! and end.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -6,7 +7,7 @@ use linerate_ends::Interrupt;
 use linerate_units::Instant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A transfer between two threads, one for each end.
+/// A transfer between two threads, one for the source and one for the sink.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     pub(crate) request: &'a RunRequest,
@@ -14,7 +15,7 @@ pub(crate) struct Transfer<'a> {
     /// Time of the first write in nanoseconds of the monotonic clock; `Instant::NEVER` before the
     /// first write.
     began: AtomicU64,
-    /// Has one end finished or failed?
+    /// Has the source or the sink finished or failed?
     over: AtomicBool,
 }
 
@@ -46,12 +47,12 @@ impl<'a> Transfer<'a> {
         now >= self.deadline()
     }
 
-    /// Records that one end has finished or failed.
+    /// Records that the source or the sink has finished or failed.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Has one end finished or failed?
+    /// Has the source or the sink finished or failed?
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }

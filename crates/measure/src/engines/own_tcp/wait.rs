@@ -1,8 +1,8 @@
 //! Waiting for events of a link at low cost: by polling for a short time, and then by sleeping.
 //!
 //! A sleep with its wake-up takes several microseconds, a poll some nanoseconds. Polling is faster
-//! if the other end has its own CPU. On a shared CPU, polling only delays the other end. The number
-//! of polls adapts to the success of previous polls.
+//! if the threads of the source and the sink have a CPU each. On a shared CPU, polling only delays
+//! the other thread. The number of polls adapts to the success of previous polls.
 
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
@@ -12,8 +12,8 @@ use std::hint::spin_loop;
 use std::io;
 
 /// Maximum number of polls before a sleep. These polls take about 50 µs, which is longer than the
-/// wake-up of a sleeping thread. If one end sleeps, the other end therefore still polls when the
-/// answer of the woken end arrives, and does not sleep itself.
+/// wake-up of a sleeping thread. If the peer's thread sleeps, this thread therefore still polls
+/// when the answer of the woken thread arrives, and does not sleep itself.
 const MOST: u32 = 2_500;
 /// Interval, in waits, at which a wait polls the maximum number of times, even if earlier polls had
 /// no success.
@@ -77,7 +77,8 @@ impl LinkWaiter {
     }
 }
 
-/// Returns the maximum number of polls before a sleep, which is zero if both ends share a CPU.
+/// Returns the maximum number of polls before a sleep, which is zero if the threads of the source
+/// and the sink share a CPU.
 pub(crate) fn max_polls() -> u32 {
     if PinnedThread::are_separate() { MOST } else { 0 }
 }

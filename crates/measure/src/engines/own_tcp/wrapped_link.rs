@@ -10,8 +10,8 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The means to wrap the link of linerate's host for a run. If both ends use linerate's TCP, the
-/// sender's link is wrapped.
+/// The impairments and the capture file with which the link of linerate's host is wrapped for a
+/// run. If linerate's TCP sends and receives, the sender's link is wrapped.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,

@@ -126,8 +126,9 @@ fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     }
 }
 
-/// Combines the results of both ends. If both ends failed, the interrupt or the error of the
-/// kernel's end is returned, because the other error is usually a consequence.
+/// Combines the results of linerate's end and the kernel's end, which sends. If both failed, the
+/// interrupt or the error of the kernel's end is returned, because the other error is usually a
+/// consequence.
 fn outcome<L>(
     taken: Result<(ReadResult, L), BenchError>,
     sent: Result<Sent, BenchError>,

@@ -131,8 +131,9 @@ fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     }
 }
 
-/// Combines the results of both ends. If both ends failed, the interrupt or the error of linerate's
-/// end is returned, because the other error is usually a consequence.
+/// Combines the results of linerate's end, which sends, and the kernel's end. If both failed, the
+/// interrupt or the error of linerate's end is returned, because the other error is usually a
+/// consequence.
 fn outcome<L>(
     given: Result<(WriteResult, L), BenchError>,
     received: Result<Received, BenchError>,

@@ -1,4 +1,4 @@
-//! The progress of a floor measurement, which the threads of both ends share.
+//! The progress of a floor measurement, which the sending and the receiving thread share.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -16,7 +16,7 @@ const STALL: Duration = Duration::from_millis(50);
 /// Number of spins before a waiting sender reads the receiver's progress again.
 const POLLS: u32 = 200;
 
-/// The progress of a floor measurement, which the threads of both ends share.
+/// The progress of a floor measurement, which the sending and the receiving thread share.
 #[derive(Debug)]
 pub(crate) struct FloorProgress<'a> {
     interrupt: &'a Interrupt,
@@ -96,7 +96,7 @@ impl<'a> FloorProgress<'a> {
     /// sent again, which is usually zero.
     ///
     /// # Errors
-    /// Those of [`FloorProgress::check`].
+    /// The errors of [`FloorProgress::check`].
     pub(crate) fn await_room(&self, sent: u64) -> Result<u64, BenchError> {
         let mut seen = self.delivered.load(Ordering::Acquire);
         let mut since = MonotonicClock.now();
