@@ -16,7 +16,7 @@ pub(super) struct Parameters {
     /// Does the test use SCTP, which is not supported?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) sctp: bool,
-    /// Do both ends send at the same time, which is not supported?
+    /// Do client and server send at the same time, which is not supported?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) bidirectional: bool,
     /// Does the server send, instead of the client?
@@ -45,7 +45,7 @@ const fn is_unset(flag: &bool) -> bool {
     !*flag
 }
 
-/// The results of a test at one end.
+/// The results of a test, as the client or the server measured them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Processor time in per cent of the test's duration; 0 if it was not measured.
@@ -64,12 +64,12 @@ pub struct Results {
     pub streams: Vec<StreamResults>,
 }
 
-/// The results of one stream at one end.
+/// The results of one stream, as the client or the server measured them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamResults {
-    /// The number by which both ends identify the stream: 1, 3, 4, 5 and so on.
+    /// The number by which client and server identify the stream: 1, 3, 4, 5 and so on.
     pub id: f64,
-    /// Number of bytes that this end sent or received.
+    /// Number of bytes that the author of these results sent or received.
     pub bytes: f64,
     /// Number of retransmitted segments; -1 if retransmissions were not counted.
     #[serde(default)]

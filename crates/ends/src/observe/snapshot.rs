@@ -1,4 +1,4 @@
-//! All counters of one end at one moment, and their differences between two moments.
+//! All counters of the source or the sink at one moment, and their differences between two moments.
 
 use super::call_clock::CallClock;
 use super::machine::{MachineCounters, boot};
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 9] = [
     "net.ipv4.tcp_mtu_probing",
 ];
 
-/// All counters of one end at one moment.
+/// All counters of the source or the sink at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     /// Time at which the counters were read.
@@ -49,7 +49,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads all counters of one end.
+    /// Reads all counters of the source or the sink that uses `stream`.
     pub(super) fn take(stream: &Stream, clock: &CallClock, threads: ObservedThreads) -> Self {
         let counters = |thread: Option<u32>| thread.map(ThreadCounters::of).unwrap_or_default();
         Self {

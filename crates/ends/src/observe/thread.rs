@@ -15,7 +15,8 @@ pub(super) struct ThreadCounters {
     pub(super) involuntary_switches: Option<u64>,
 }
 
-/// The observed threads of one end, as thread IDs in `/proc`; `None` for an unknown thread.
+/// The observed threads of the source or the sink, as thread IDs in `/proc`; `None` for an unknown
+/// thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ObservedThreads {
     /// The thread that writes or reads the data.
