@@ -19,6 +19,6 @@ pub struct RunOutcome {
     pub send_granted: u64,
     /// Size of the receive buffer that the system granted, in bytes.
     pub receive_granted: u64,
-    /// Counters of both ends.
+    /// Counters of the sending and the receiving end.
     pub counters: Counters,
 }

@@ -36,7 +36,7 @@ pub struct RunRecord {
     pub complete: bool,
     /// Whether the received bytes matched the expected pattern; `None` if they were not compared.
     pub verified: Option<bool>,
-    /// Counters of both ends.
+    /// Counters of the sending and the receiving end.
     pub counters: Counters,
 }
 
