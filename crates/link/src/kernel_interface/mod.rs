@@ -241,7 +241,11 @@ impl KernelInterface {
     fn add_ipv6_address(&self, request: Request, address: &[u8]) -> Result<(), Errno> {
         let announcements = RouteAnnouncements::subscribe()?;
         request.perform()?;
-        announcements.wait_for(|route| is_route_of_own_address(route, address))
+        announcements.wait_for(|route| is_route_of_own_address(route, address))?;
+        // The kernel announces a route a moment before lookups find it, and holds the lock of the
+        // network configuration (RTNL) until they do. A request that takes the lock, but changes
+        // nothing, thus ends after that moment.
+        self.change(0, 0).perform().map(drop)
     }
 
     /// Adds a route to `destination`/`prefix` over this interface, through `gateway` if there is
