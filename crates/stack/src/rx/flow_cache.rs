@@ -86,12 +86,14 @@ pub(crate) trait Version: IpVersion {
     fn hosts(addresses: Self::Addresses) -> Hosts;
     /// Returns the flow of a packet with these addresses and ports.
     fn flow(ends: &Self::Ends) -> Flow;
-    /// Wraps the predicted headers of the next segment of a GRO run.
+    /// Returns `next`, the predicted headers of the next segment of a GRO run, as the variant of
+    /// [`NextData`] for this IP version.
     fn next_data(next: NextPacket<Self>) -> NextData;
     /// Returns the predicted headers of the next segment of a GRO run, or `None` if the run is of
     /// the other IP version.
     fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
-    /// Wraps the headers of the last acknowledgement of an ACK batch.
+    /// Returns `next`, the headers of the last acknowledgement of an ACK batch, as the variant of
+    /// [`NextAcks`] for this IP version.
     fn next_acks(next: NextAck<Self>) -> NextAcks;
     /// Returns the headers of the last acknowledgement of an ACK batch, or `None` if the batch is
     /// of the other IP version.

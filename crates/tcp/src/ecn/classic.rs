@@ -41,7 +41,8 @@ impl Connection {
             return;
         }
         self.ecn.echo = TcpFlags::empty();
-        // The peer's window may be one segment now, so the data is acknowledged at once.
+        // The peer may have reduced its congestion window to one segment. It would then have to
+        // wait for a delayed ACK, so the data is acknowledged at once.
         if !segment.payload.is_empty() {
             self.owe_ack();
         }

@@ -32,8 +32,9 @@ impl Usage {
         self.largest == 0 && self.until == nxt
     }
 
-    /// Whether the recorded flight exceeds half of `cwnd`. Slow start doubles the window during a
-    /// round trip, so such a flight was the whole window when it was sent.
+    /// Whether the recorded flight, the largest of the last round trip, exceeds half of `cwnd`.
+    /// Slow start doubles `cwnd` in a round trip, so such a flight may have filled the window when
+    /// it was sent. The sender is then cwnd-limited, not application-limited.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
         cwnd / 2 < self.largest
     }

@@ -229,9 +229,9 @@ fn half_a_segment_of_room_admits_none() {
     assert_eq!(sent, [2, 0, 1, 0, 1]);
 }
 
-/// RFC 6937bis: less than SSTHRESH is in flight. An in-order acknowledgement that reports no
-/// further loss then enlarges the data in flight, as in slow start. Further SACK blocks only keep
-/// it constant.
+/// RFC 6937bis: while less than SSTHRESH is in flight, an acknowledgement that advances SND.UNA and
+/// reports no further loss enlarges the data in flight, as in slow start. An acknowledgement with
+/// only new SACK blocks keeps it constant.
 #[test]
 fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     let mut host = ten_out(&new_reno());

@@ -208,7 +208,8 @@ pub const RULES: &[Rule] = &[
                 Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
             ],
             // A kernel that tunes its receive buffer keeps the buffer small for a slow reader. If
-            // discarding the data raises the rate, the reader is the limit.
+            // the rate rises when the reader discards the data instead of copying it, the limit is
+            // the reader, not the buffer.
             &[Expectation::RaisesAtMost(Change::Discard, 1.15)],
         ],
         proof: Proof::First,

@@ -28,10 +28,10 @@ impl Stack {
         Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
     }
 
-    /// Handles a packet of the cached flow in the plain frame `bytes`. The packet has so much data
-    /// that one pass for copy and checksum is faster than two. The data of a predicted segment is
-    /// copied into the receive buffer while its checksum is computed, and becomes readable only if
-    /// the checksum is correct.
+    /// Handles a packet of the cached flow in `bytes`, a frame without metadata. The packet has so
+    /// much data that one pass for copy and checksum is faster than two. The data of a predicted
+    /// segment is copied into the receive buffer while its checksum is computed, and becomes
+    /// readable only if the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -68,7 +68,7 @@ impl Stack {
         self.handle_cached_with_data(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow that has data, in the plain frame `bytes`.
+    /// Handles a packet of the cached flow that has data. `bytes` is a frame without metadata.
     #[inline(never)]
     pub(super) fn handle_cached_with_data<V: Version>(
         &mut self,
@@ -79,7 +79,7 @@ impl Stack {
         self.handle_cached_flow::<V, true>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow that has no data, in the plain frame `bytes`.
+    /// Handles a packet of the cached flow that has no data. `bytes` is a frame without metadata.
     #[inline(never)]
     pub(super) fn handle_cached_without_data<V: Version>(
         &mut self,
