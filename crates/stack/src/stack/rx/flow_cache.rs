@@ -90,8 +90,8 @@ impl Stack {
         self.handle_cached_flow::<V, false>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in the plain frame `bytes`. Packets that are invalid or
-    /// need the general code go to the exception path.
+    /// Handles a packet of the cached flow in `bytes`, a frame without metadata. Packets that are
+    /// invalid or need the general code go to the exception path.
     ///
     /// Predicted segments are delivered here, while the parsed segment is still in registers. Other
     /// segments are parsed again by the function that handles them, which costs less than writing
