@@ -2,7 +2,7 @@
 
 use crate::sweep::Sweep;
 use linerate_evidence::stats::{
-    Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore, as_f64, repeat_noise,
+    Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore, as_f64,
 };
 use linerate_evidence::{BufferSize, Cell};
 
@@ -49,7 +49,7 @@ impl Predictions {
         if missing.is_empty() {
             return None;
         }
-        let noise = repeat_noise(sweep.table.iter().map(|cell| cell.rates.values()));
+        let noise = sweep.table.repeat_noise();
         let surface = Surface::fit(&points, noise)?;
         let predict = |cell: Cell| {
             let prediction = surface.predict(bytes(cell.send), bytes(cell.receive));

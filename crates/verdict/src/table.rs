@@ -23,6 +23,7 @@ pub struct Table<'a> {
     receives: Vec<BufferSize>,
     cells: BTreeMap<Cell, CellSummary<'a>>,
     epochs: Option<Epochs>,
+    repeat_noise: Option<f64>,
     left_out: usize,
 }
 
@@ -86,11 +87,11 @@ impl<'a> Table<'a> {
         let fair: Vec<Vec<(usize, &RunRecord)>> = by_cell.values().map(|runs| fair(runs)).collect();
         let left_out = runs.len() - fair.iter().map(Vec::len).sum::<usize>();
         let rates = Rates::of(&fair);
-        let deviation = repeat_noise(rates.of_cells.iter().map(Vec::as_slice)).unwrap_or(0.0);
+        let repeat_noise = repeat_noise(rates.of_cells.iter().map(Vec::as_slice));
         let cells = by_cell.into_iter().zip(0_u32..).filter_map(|((cell, runs), number)| {
             let index = number as usize;
-            let corrected = Sample::new(rates.of_cells[index].clone())?;
-            let corrected = corrected.with_known_deviation(deviation);
+            let corrected = Sample::new(rates.of_cells[index].clone())?
+                .with_known_deviation(repeat_noise.unwrap_or(0.0));
             let seed = design.seed.wrapping_add(u64::from(number));
             let Interval { low, high } = interval(&[&corrected], seed, |medians| medians[0]);
             let added = rates.epochs.as_ref().map_or(0.0, |epochs| epochs.added_half_widths[index]);
@@ -105,8 +106,16 @@ impl<'a> Table<'a> {
             receives: design.receive_buffers.sizes().to_vec(),
             cells: cells.collect(),
             epochs: rates.epochs,
+            repeat_noise,
             left_out,
         }
+    }
+
+    /// Returns the standard deviation of the natural logarithm of a run's rate, pooled over all
+    /// cells with several runs; `None` if there are no such cells.
+    #[must_use]
+    pub const fn repeat_noise(&self) -> Option<f64> {
+        self.repeat_noise
     }
 
     /// Returns the slow changes of the machine's speed that have been subtracted from the rates;

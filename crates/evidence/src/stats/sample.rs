@@ -30,8 +30,7 @@ impl Sample {
     }
 
     /// Returns the deviation that [`Sample::with_known_deviation`] has set, or zero.
-    #[must_use]
-    pub const fn known_deviation(&self) -> f64 {
+    pub(super) const fn known_deviation(&self) -> f64 {
         self.known_deviation
     }
 

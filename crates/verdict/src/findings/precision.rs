@@ -47,7 +47,8 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // A single run has no interval, and with a time budget many cells have only a single run.
+    // The interval of a single run is computed from other cells, and says nothing about this cell.
+    // With a time budget, many cells have only a single run.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();

@@ -111,16 +111,18 @@ fn above_maximum(sweep: &Sweep<'_>) -> Option<Finding> {
 
 fn few_runs(sweep: &Sweep<'_>) -> Option<Finding> {
     let repeat = sweep.design.repeat.get();
-    let few: Vec<_> = sweep.table.iter().filter(|cell| !cell.rates.is_resampled()).collect();
-    let text = if let Some(cell) = few.first() {
+    let cells = || sweep.table.iter();
+    let few = cells().filter(|cell| !cell.rates.is_resampled()).count();
+    let text = if few > 0 {
         format!(
-            "{} of {} have fewer than {FEWEST_RESAMPLED} runs: their intervals assume that their \
-             runs scatter like those of the repeated cells, by {}.",
-            few.len(),
-            notation::plural(sweep.table.iter().count() as u64, "cell"),
-            notation::percent(cell.rates.known_deviation().exp_m1()),
+            "{few} of {} have fewer than {FEWEST_RESAMPLED} runs: their intervals assume that \
+             their runs scatter like those of the repeated cells, by {}.",
+            notation::plural(cells().count() as u64, "cell"),
+            notation::percent(sweep.table.repeat_noise()?.exp_m1()),
         )
-    } else if sweep.table.iter().all(|cell| cell.rates.values().len() < 2) {
+    } else if repeat >= ENOUGH_RUNS {
+        return None;
+    } else if cells().all(|cell| cell.rates.values().len() < 2) {
         "With one run a cell there is no telling how sure a figure is: raise --repeat.".to_owned()
     } else {
         format!(
@@ -130,8 +132,7 @@ fn few_runs(sweep: &Sweep<'_>) -> Option<Finding> {
             notation::percent(1.0 - 2.0 * 0.5_f64.powf(f64::from(repeat))),
         )
     };
-    (repeat < ENOUGH_RUNS)
-        .then(|| Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
+    Some(Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
 }
 
 fn debug_build(sweep: &Sweep<'_>) -> Option<Finding> {
@@ -156,6 +157,7 @@ mod tests {
     use super::*;
     use crate::sample_findings::findings_of_runs;
     use crate::table::Table;
+    use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, small_design, square_design, start};
 
     /// Returns the findings about a made-up sweep of eight runs. `change` is applied to the first
@@ -278,7 +280,8 @@ mod tests {
 
     #[test]
     fn cells_with_few_runs_are_reported_with_the_scatter_of_repeated_cells() {
-        let design = square_design(3);
+        // Enough repeats are planned, but few are made.
+        let design = Design { repeat: 8.try_into().unwrap(), ..square_design(3) };
         let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
         // Only the first cell has several runs, as may happen within a time budget.
         let first = runs[0].cell();
