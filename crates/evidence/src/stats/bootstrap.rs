@@ -7,10 +7,9 @@
 //! The interval of the median of four measurements reaches at most from the smallest measurement to
 //! the largest. That range covers the true median in seven of eight cases (1 − 2·2⁻⁴). Samples with
 //! fewer measurements are not resampled if the deviation of a measurement is known from other
-//! samples. Their medians are then drawn from a log-normal distribution with this deviation
+//! samples. As many measurements are then drawn from a log-normal distribution with this deviation
 //! (parametric bootstrap).
 
-use super::as_f64;
 use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
 use serde::{Deserialize, Serialize};
@@ -58,12 +57,8 @@ pub fn interval(
     let mut figures: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             for (median, sample) in medians.iter_mut().zip(samples) {
-                *median = if sample.is_resampled() {
-                    draw_again(sample, &mut random, &mut drawn);
-                    median_of_sorted(&drawn)
-                } else {
-                    draw_median(sample, &mut random)
-                };
+                draw_again(sample, &mut random, &mut drawn);
+                *median = median_of_sorted(&drawn);
             }
             statistic(&medians)
         })
@@ -74,15 +69,21 @@ pub fn interval(
     Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
 }
 
-/// Fills `drawn` with a random resample of `sample` in ascending order. The resample has as many
-/// values as the sample; a value can be drawn several times.
+/// Fills `drawn` with as many random values as `sample` has, in ascending order. They are values of
+/// the sample, each of which can be drawn several times. If the sample has too few values, they
+/// come from a log-normal distribution around its median.
 fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
     let values = sample.values();
+    let mut draw = || {
+        if sample.is_resampled() {
+            let index = random.rand_range(0..values.len() as u64);
+            usize::try_from(index).map_or(values[0], |index| values[index])
+        } else {
+            sample.median() * (sample.known_deviation() * standard_normal(random)).exp()
+        }
+    };
     drawn.clear();
-    drawn.extend(values.iter().map(|_| {
-        let index = random.rand_range(0..values.len() as u64);
-        usize::try_from(index).map_or(values[0], |index| values[index])
-    }));
+    drawn.extend(values.iter().map(|_| draw()));
     drawn.sort_by(f64::total_cmp);
 }
 
@@ -93,13 +94,6 @@ impl Sample {
     pub fn is_resampled(&self) -> bool {
         self.values().len() >= FEWEST_RESAMPLED || self.known_deviation() == 0.0
     }
-}
-
-/// Returns a random median for a sample with few measurements, whose deviation is known from other
-/// samples.
-fn draw_median(sample: &Sample, random: &mut Rand64) -> f64 {
-    let deviation = sample.known_deviation() / as_f64(sample.values().len() as u64).sqrt();
-    sample.median() * (deviation * standard_normal(random)).exp()
 }
 
 /// Returns a number from the standard normal distribution (Box and Muller).
