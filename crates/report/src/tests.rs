@@ -228,7 +228,7 @@ fn predicted_cells_are_told_from_measured_ones() {
     let text = report.text(Style::PLAIN);
     let told = format!("{measured} of 64 cells were measured within the budget of 60.00 s");
     assert!(text.contains(&told), "{text}");
-    assert!(!text.contains("Conclusive"), "cells with one run have no interval: {text}");
+    assert!(!text.contains("Conclusive"), "cells with one run show no precision: {text}");
     let map: Vec<&str> = text.lines().filter(|line| line.contains('~')).collect();
     assert!(map.last().unwrap().contains("predicted, not measured"), "{text}");
     let html = report.html(&serde_json::json!({ "on": "kernel" }));

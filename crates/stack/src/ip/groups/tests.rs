@@ -64,8 +64,7 @@ fn a_change_is_reported_at_once_and_repeated_after_a_random_delay() {
     assert_eq!(due, [record(ToExclude, &[])]);
     assert!(at(5) < again && again <= at(1_005), "{again:?}");
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
-    // The host is a member until the last of both sockets leaves, so only this departure is
-    // reported.
+    // The host is a member until both sockets have left, so only the second departure is reported.
     join(&mut groups, at(2_000), 2);
     groups.remove_socket(at(2_000), 1);
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
