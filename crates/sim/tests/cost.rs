@@ -131,6 +131,23 @@ fn events_per_frame_do_not_grow_with_the_number_of_hosts() {
     }
 }
 
+// The send buffer is larger than the memory that a host has for buffers.
+#[test]
+fn a_source_that_lacks_buffer_memory_sleeps_until_an_acknowledgement_frees_some() {
+    let events = |send_buffer: u64| {
+        let changes = [
+            "medium.delay=50000".to_owned(),
+            "transfer.bytes=10000000".to_owned(),
+            format!("transfer.send_buffer={send_buffer}"),
+        ];
+        let outcome = run("10-gbe-pair", &changes);
+        assert!(outcome.complete);
+        outcome.events
+    };
+    let (small, large) = (events(4_000_000), events(100_000_000));
+    assert!(large <= small + small / 10, "{large} events, {small} with a small buffer");
+}
+
 #[test]
 fn events_per_transmission_do_not_grow_with_the_stations_of_a_bus() {
     let two = of_saturated(2);

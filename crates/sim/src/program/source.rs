@@ -131,6 +131,11 @@ impl Source {
             self.end(task);
             return Step::Sleep;
         };
+        if written == 0 {
+            // The host has no memory for more data. The refused write has requested an event.
+            self.phase = Phase::Write;
+            return Step::Sleep;
+        }
         self.written += written as u64;
         self.left -= written;
         if self.written == self.bulk.bytes {
