@@ -46,11 +46,14 @@ pub enum Change {
     /// The link with the lowest bit rate on the path is faster. Only a simulated network supports
     /// this intervention.
     LinkFaster,
+    /// The queues of switches and routers on the path are ten times longer. Only a simulated
+    /// network supports this intervention.
+    QueueLonger,
 }
 
 impl Change {
     /// All interventions, in the order of their declaration.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::SendBufferLarger,
         Self::SendBufferHalved,
         Self::ReceiveBufferLarger,
@@ -67,6 +70,7 @@ impl Change {
         Self::SenderCpuFaster,
         Self::ReceiverCpuFaster,
         Self::LinkFaster,
+        Self::QueueLonger,
     ];
 }
 
@@ -89,6 +93,7 @@ impl fmt::Display for Change {
             Self::SenderCpuFaster => "the sender's processor faster",
             Self::ReceiverCpuFaster => "the receiver's processor faster",
             Self::LinkFaster => "the slowest link faster",
+            Self::QueueLonger => "queues on the path ten times longer",
         })
     }
 }

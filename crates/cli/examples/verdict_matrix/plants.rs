@@ -174,7 +174,7 @@ fn in_process() -> Vec<Plant> {
 
 fn in_simulation() -> Vec<Plant> {
     let pair = |name, limit, why| plant(name, limit, Place::Simulated("sim:10-gbe-pair"), why);
-    let wan = |name, scenario| plant(name, "link-rate", Place::Simulated(scenario), "");
+    let wan = |name, limit, why| plant(name, limit, Place::Simulated("sim:wan-tail-drop"), why);
     vec![
         pair("sim-send-1", "send-buffer", "--set transfer.send_buffer=8000"),
         pair("sim-send-2", "send-buffer", "--set transfer.send_buffer=40000"),
@@ -187,8 +187,16 @@ fn in_simulation() -> Vec<Plant> {
         pair("sim-link", "link-rate", ""),
         pair("sim-loss", "random-loss", "--set medium.loss=0.1 --set medium.delay=1000"),
         pair("sim-drop", "receive-drop", "--set receiver.nic.receive.ring=8"),
-        wan("sim-wan-1", "sim:wan-tail-drop"),
-        wan("sim-wan-2", "sim:wan-two-routers"),
+        wan("sim-wan-1", "link-rate", ""),
+        plant("sim-wan-2", "link-rate", Place::Simulated("sim:wan-two-routers"), ""),
+        wan("sim-queue-1", "queue-drop", "--set medium.queue.limit=4"),
+        wan(
+            "sim-queue-2",
+            "queue-drop",
+            "--set medium.queue.limit=16 --set hosts.far.cable.rate=100",
+        ),
+        pair("sim-round-trip-1", "round-trip", "--set medium.delay=50000 --set transfer.bytes=3e6"),
+        pair("sim-round-trip-2", "round-trip", "--set medium.delay=15000 --set transfer.bytes=6e5"),
     ]
 }
 

@@ -176,6 +176,19 @@ fn limits_planted_in_a_simulated_network_are_named() {
 }
 
 #[test]
+fn a_short_queue_and_a_short_transfer_in_a_simulated_network_are_named() {
+    let (short_queue, short_transfer) = (
+        ["sim:wan-tail-drop", "--set", "medium.queue.limit=4"],
+        ["sim:10-gbe-pair", "--set", "medium.delay=50000", "--set", "transfer.bytes=3000000"],
+    );
+    for (path, expected) in [(&short_queue[..], "queue-drop"), (&short_transfer, "round-trip")] {
+        let (code, said, errors) = run(&[&["why", "--on"], path].concat());
+        assert_eq!(code, 0, "{path:?}: {errors}");
+        assert!(said.starts_with(&format!("{expected}: ")), "{path:?}: {said}");
+    }
+}
+
+#[test]
 fn a_shared_link_between_two_routers_is_named_by_the_gain_of_a_faster_one() {
     let (code, said, errors) = run(&["why", "--on", "sim:wan-two-routers"]);
     assert_eq!(code, 0, "{errors}");

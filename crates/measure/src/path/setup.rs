@@ -221,7 +221,10 @@ impl Setup {
                 setup.is_moved = true;
             }
             Change::TwoConnections => setup.connections = 2,
-            Change::SenderCpuFaster | Change::ReceiverCpuFaster | Change::LinkFaster => {
+            Change::SenderCpuFaster
+            | Change::ReceiverCpuFaster
+            | Change::LinkFaster
+            | Change::QueueLonger => {
                 return None;
             }
         }

@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
 /// Factor by which a faster link multiplies the bit rate.
 const FASTER_LINK: f64 = 1.25;
+/// Factor by which a longer queue multiplies the limit of each queue.
+const LONGER_QUEUE: f64 = 10.0;
 /// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
 /// for the data.
 const KEEPS_UP: f64 = 0.1;
@@ -63,6 +65,19 @@ impl SimPath {
         plain.pacing_rate(change).map(Rate::from_bytes_per_second)
     }
 
+    /// Returns the congestion window, in segments, at the moment when `bytes` have arrived. A
+    /// simulation is deterministic, so a transfer of only these bytes ends in the state that the
+    /// whole transfer has at that moment. Returns `None` if the scenario refuses so few bytes.
+    fn window_after(&self, bytes: u64) -> Option<u64> {
+        let mut scenario = load(&self.name, &self.set).ok()?;
+        let program = scenario.blueprint().ok()?.transfer()?.name.to_owned();
+        scenario.set(&format!("{program}.bytes={bytes}")).ok()?;
+        let blueprint = scenario.blueprint().ok()?;
+        let outcome = blueprint.run(self.seed, &TransferOptions::default(), Keep::default());
+        let source = outcome.program(&format!("{program}: source"))?.tcp.as_ref()?;
+        Some(window_in_segments(source))
+    }
+
     /// Returns the scenario and the options of a run with the intervention `change`; `None` if the
     /// scenario does not support the intervention.
     fn changed(
@@ -103,6 +118,11 @@ impl SimPath {
                 let faster = |key: &String| multiply(&mut scenario, key, FASTER_LINK);
                 if slowest.is_empty() { None } else { slowest.iter().try_for_each(faster) }
             }
+            Change::QueueLonger => {
+                let queues = queue_limits(&scenario);
+                let longer = |key: &String| multiply(&mut scenario, key, LONGER_QUEUE);
+                if queues.is_empty() { None } else { queues.iter().try_for_each(longer) }
+            }
             Change::Paced | Change::PacedAtHalf | Change::PacedAtTwice => {
                 options.max_pacing_rate = self.pacing_rate(change);
                 options.max_pacing_rate.map(|_| ())
@@ -133,12 +153,14 @@ impl DiagnosedPath for SimPath {
         let Some((scenario, options)) = self.changed(change)? else { return Ok(None) };
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
         let outcome = blueprint.run(self.seed, &options, Keep::default());
-        let evidence =
+        let mut evidence =
             evidence(&blueprint, &outcome).ok_or_else(|| BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection in the simulated network".to_owned(),
             })?;
         if change.is_none() {
+            evidence.sender.connection.earlier_congestion_window =
+                evidence.receiver.bytes.and_then(|bytes| self.window_after(bytes / 2));
             self.plain = Some(evidence.clone());
         }
         Ok(Some(RunEvidence { change, ..evidence }))
@@ -167,6 +189,13 @@ fn rates(scenario: &Scenario, bits_per_second: u64) -> Vec<String> {
         key.ends_with(".rate") && rate.is_ok_and(|rate| rate.bits_per_second() == bits_per_second)
     });
     rates.map(|(key, _)| short(key).to_owned()).collect()
+}
+
+/// Returns the parameters of the scenario that limit the length of a queue in a switch or a router.
+fn queue_limits(scenario: &Scenario) -> Vec<String> {
+    let settings = scenario.settings().iter();
+    let limits = settings.filter(|(key, _)| key.ends_with(".queue.limit"));
+    limits.map(|(key, _)| short(key).to_owned()).collect()
 }
 
 /// Returns the short name of a parameter, without its table, as `--set` accepts it.
@@ -274,16 +303,24 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
         retransmitted_segments: Some(counted.retransmitted_segments),
         whole_data_segments: Some(sent),
         whole_retransmitted_segments: Some(counted.retransmitted_segments),
+        // Losses within a round trip are repaired by one recovery.
+        loss_events: Some(counted.fast_retransmissions + counted.retransmission_timeouts),
         retransmission_timeouts: Some(counted.retransmission_timeouts),
         path_mtu: Some(state.path_mtu.into()),
         segment_bytes: Some(segment),
-        congestion_window: exact(u64::from(state.congestion_window) / segment),
+        congestion_window: exact(window_in_segments(tcp)),
         slow_start_threshold: Some(u64::from(state.slow_start_threshold) / segment),
         round_trip_micros: state.smoothed_round_trip.and_then(|time| exact(time.as_micros())),
         shortest_round_trip_micros: state.shortest_round_trip.map(Duration::as_micros),
         peer_window: exact(u64::from(state.send_window.max(1))),
         ..ConnectionEvidence::default()
     }
+}
+
+/// Returns the congestion window at the end of the run, in segments.
+fn window_in_segments(tcp: &TcpReport) -> u64 {
+    let state = &tcp.information;
+    u64::from(state.congestion_window) / u64::from(state.effective_mss.max(1))
 }
 
 /// Returns three shares of the transfer's `seconds`: with data in flight, limited by the peer's

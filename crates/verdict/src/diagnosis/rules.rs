@@ -434,6 +434,18 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
+    // In a simulated network, the queues can be made longer, which shows whether their length is
+    // the limit. A longer queue must also lower the loss rate: the rate could rise at an equal loss
+    // rate if the transfer took a larger share of a full link from another transfer.
+    Rule {
+        limit: Limit::QueueDrop,
+        conditions: SHORT_QUEUE,
+        expectations: &[
+            &[Expectation::Raises(Change::QueueLonger, 1.1)],
+            &[Expectation::LossFalls(Change::QueueLonger, 0.9)],
+        ],
+        proof: Proof::All,
+    },
     // Losses that continue if the sender is paced at half of the throughput are random, because
     // neither a queue nor a policer would drop packets at that rate.
     Rule {
@@ -499,7 +511,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         limit: Limit::RoundTrip,
         conditions: &[
-            at_least(Figure::CongestionWindowFull, 0.1, 0.4, GROWING),
+            at_least(Figure::NetworkHolds, 0.1, 0.4, GROWING),
             at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
             at_least(Figure::SlowStart, 0.0, 1.0, "the window has not met a limit"),
             at_least(Figure::WindowGrowth, 1.15, 1.4, "the window still grows"),

@@ -406,6 +406,18 @@ fn a_simulated_link_is_named_by_the_gain_of_a_faster_one() {
 }
 
 #[test]
+fn a_simulated_queue_is_named_by_the_gain_of_a_longer_one() {
+    let lossy = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
+    let named = |ratio, lost| {
+        let effects = [(Change::QueueLonger, ratio, lost), (Change::Paced, 0.9, 0)];
+        diagnose(lossy, &effects, &[Change::TwoConnections]).limit
+    };
+    assert_eq!(named(1.4, 700), Limit::QueueDrop);
+    assert_ne!(named(1.0, 700), Limit::QueueDrop, "the length of the queue does not matter");
+    assert_ne!(named(1.4, 2_000), Limit::QueueDrop, "the longer queue drops more packets");
+}
+
+#[test]
 fn a_full_link_is_named_without_evidence_of_the_far_end() {
     let full = Figures { states: CONGESTION, round_trip_ratio: 4.0, ..PLAIN };
     let mut diagnosis = Diagnosis::new();
