@@ -58,7 +58,7 @@ pub(crate) struct AddressArgs {
 }
 
 impl AddressArgs {
-    /// Returns the configuration of the host on `link`, or an error if no address was given.
+    /// Returns the configuration of linerate's host on `link`, or an error if no address was given.
     pub(crate) fn on(&self, link: &LinkSpec) -> Result<OwnHost, Failure> {
         let address = self.address.ok_or_else(|| needs_address(link))?;
         check_gateway(address, self.gateway)?;

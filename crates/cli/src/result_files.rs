@@ -47,7 +47,7 @@ impl ResultFiles {
         [&self.html, &self.json, &self.csv, &self.svg].into_iter().filter_map(Option::as_deref)
     }
 
-    /// Writes the requested files.
+    /// Writes the requested result files from `report`.
     pub(crate) fn write(&self, report: &Report<'_>, plan: &Plan) -> Result<(), Failure> {
         write_file(self.html.as_deref(), || report.html(plan), cannot_write)?;
         write_file(self.json.as_deref(), || report.json(plan), cannot_write)?;

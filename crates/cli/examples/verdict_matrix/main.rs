@@ -10,8 +10,8 @@
 //!
 //! ```sh
 //! cargo xtask verdict                    # all plants, for about 35 minutes
-//! cargo xtask verdict sim                # those whose name begins with the word
-//! cargo xtask verdict sim reports        # keeps the JSON reports in this folder
+//! cargo xtask verdict sim                # plants whose name begins with `sim`
+//! cargo xtask verdict sim reports        # keeps the JSON reports in the folder `reports`
 //! cargo xtask verdict --seed 1           # plants whose values the seed determines, 15 minutes
 //! ```
 
@@ -73,7 +73,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         bystand();
     }
     let Options { word, folder: kept, seed } = Options::parse();
-    // `unshare` of a user namespace requires a process with a single thread.
+    // `unshare` of a user namespace requires a process with a single thread, so no thread may have
+    // been started before.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
     if let Some(kept) = &kept {

@@ -1,4 +1,5 @@
-//! The plants of the matrix: those with fixed values, and those whose values a seed determines.
+//! The plants of the matrix, which are paths with one deliberate limit. Some plants have fixed
+//! values, and a seed determines the values of the others.
 
 use oorandom::Rand64;
 use std::fmt;
@@ -14,7 +15,7 @@ pub(crate) struct Plant {
 }
 
 impl fmt::Display for Plant {
-    /// Writes the values of the plant.
+    /// Writes the values of the path and the additional arguments of `linerate why`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Simulated(on) | Place::Inside(on) => write!(f, "{on}")?,
@@ -100,7 +101,7 @@ pub(crate) struct Setting {
 pub(crate) struct Ring {
     /// Capacity of the ring in frames.
     pub(crate) frames: u32,
-    /// Service time of a frame.
+    /// Time in which one frame is taken out of the ring.
     pub(crate) service: Duration,
 }
 
@@ -108,7 +109,7 @@ fn plant(name: &str, limit: &'static str, place: Place, why: &str) -> Plant {
     Plant { name: name.to_owned(), limit, place, why: why.to_owned() }
 }
 
-/// Creates a plant in a path with the given impairments.
+/// Creates a plant whose path has the given impairments.
 fn path(name: &str, limit: &'static str, impairments: &str, why: &str) -> Plant {
     plant(name, limit, Place::Kernel(delayed(impairments)), why)
 }
@@ -141,7 +142,7 @@ const SCALING: &str = "net/ipv4/tcp_window_scaling";
 const CUBIC: &str = "--congestion cubic";
 const RENO: &str = "--congestion reno";
 
-/// Returns the plants with fixed values.
+/// Returns the plants (paths with one deliberate limit) whose values are fixed.
 pub(crate) fn fixed() -> Vec<Plant> {
     [in_simulation(), in_process(), over_veth(), at_the_ends(), on_the_path(), held_out()]
         .into_iter()
@@ -363,7 +364,8 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
 
         let (delay, why) = (draw.log(5, 40), draw.congestion());
         let window = draw.log(6_000, 60_000);
-        // If `window` is smaller than 65,535 bytes, the kernel still advertises up to 65,535 bytes.
+        // The kernel advertises up to 65,535 bytes even if `window` is smaller. The planted rate is
+        // therefore computed from at least 65,535 bytes.
         let path = draw.path(delay, window.max(65_535) * 1_000 / (2 * delay));
         let far_route = format!("window {window}");
         plants.push(with("drawn-window", "route-window", why, Kernel { far_route, ..path }));
@@ -450,7 +452,7 @@ fn drawn_in_process(draw: &mut Draw) -> Vec<Plant> {
     plants
 }
 
-/// Draws the values of plants.
+/// A source of random values for plants, which a seed determines.
 struct Draw(Rand64);
 
 impl Draw {

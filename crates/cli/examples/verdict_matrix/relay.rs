@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Sleep of the relay after a pass over both links that moved no frame.
+/// Time that the relay sleeps after a pass over both links in which it moved no frame.
 const TURN: Duration = Duration::from_micros(200);
 /// Maximum number of frames that the relay queues in each direction.
 const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    // In a shared namespace, the settings and the kernel's cached metrics of a peer would affect
-    // later plants.
+    // Each plant gets new namespaces. In a shared namespace, settings and the kernel's cached
+    // metrics of a peer would affect later plants.
     let (near_network, far_network) = (Network::new()?, Network::new()?);
     let relay = if kernel.is_direct {
         connect_by_veth(kernel, &near_network, &far_network)?;
@@ -44,8 +44,8 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
     let words = kernel.sink.clone();
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
-        // The kernel applies some metrics only from its second connection on, so a first connection
-        // is opened before the diagnosis.
+        // The kernel applies some route metrics only from its second connection on, so a first
+        // connection is opened before the diagnosis.
         near_network.run(connect_once)?;
     }
     let _hogs = (0..kernel.hogs)

@@ -33,7 +33,7 @@ pub(crate) struct ReportArgs {
     quiet: bool,
 }
 
-/// Prints the report, and writes the requested files.
+/// Prints the report of the sweep, and writes the requested result files.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let folder = &args.folder;
     let Some(sweep) = SavedSweep::read(folder)? else {

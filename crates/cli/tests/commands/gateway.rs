@@ -154,7 +154,8 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // Of these errors, a UDP socket reports only `ConnectionRefused`.
+            // A TCP socket reports all errors of the table, but a UDP socket reports only
+            // `ConnectionRefused`.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());

@@ -80,7 +80,7 @@ fn begin_endless(directory: &Path) -> Child {
 }
 
 /// Kills sweeps at several moments: before the folder exists, when each of its files appears, and
-/// after many runs.
+/// after many runs. Each folder that exists must remain readable.
 #[test]
 fn a_sweep_killed_at_any_moment_is_reported() {
     type Moment = fn(&Path) -> bool;

@@ -36,7 +36,7 @@ pub(crate) struct DumpArgs {
     absolute: bool,
 }
 
-/// Prints the capture file.
+/// Prints a line for each packet of the capture file.
 pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
     let numbers = (!args.absolute).then(SequenceNumbers::default);
@@ -80,7 +80,7 @@ fn dump<R: Read>(
     page.show().map(|_| ())
 }
 
-/// Displays a packet as a line of text.
+/// A packet that is displayed as a line of text.
 struct Line<'a> {
     packet: &'a Packet<'a>,
     first: Option<Duration>,

@@ -18,7 +18,7 @@ use std::process::Command;
 /// gateway is busy.
 const QUEUE: u32 = 1_000;
 
-/// Opens the device, passes its descriptors to the gateway, and executes the program.
+/// Opens the TUN device, passes its descriptors to the gateway, and executes the user's program.
 pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
     let explain = |error: &dyn std::error::Error| Failure::input(error.to_string());
     let socket = passing::inherited(args.socket).map_err(|error| explain(&error))?;

@@ -29,8 +29,8 @@ impl Child {
         self.exit.as_fd()
     }
 
-    /// Waits for the program. Returns its exit code, or 128 plus the signal that ended it, as
-    /// shells do.
+    /// Waits until the user's program has ended. Returns its exit code, or 128 plus the number of
+    /// the signal that ended it, as shells do.
     pub(super) fn wait(mut self) -> Result<ExitCode, Failure> {
         let status = self.process.wait().map_err(|error| cannot_wait(&error))?;
         Ok(exit_code(status))

@@ -81,7 +81,8 @@ pub(super) fn with_neighbour<T>(
 }
 
 /// Adapts a host's configuration to a serial line. RFC 1144 compression saves most if the IPv4
-/// identification counts packets (§3.2.2), and cannot compress segments with timestamps.
+/// identification increases by one with each packet (§3.2.2). It cannot compress segments with
+/// timestamps.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;

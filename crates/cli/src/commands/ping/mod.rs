@@ -25,7 +25,7 @@ use words::{line, sum};
 /// Default time between requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sends the requests, and prints the replies.
+/// Sends the echo requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let (destination, own) = args.own.addresses(&args.host)?;
     let asking = Series { args, destination, own, interrupt };
@@ -56,8 +56,8 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Sends requests from a new linerate host on `link`. The MAC address of the host is `mac`, or
-    /// a random address if `mac` is `None`.
+    /// Sends echo requests from a new linerate host on `link`. The MAC address of the host is
+    /// `mac`, or a random address if `mac` is `None`.
     fn on<L: Link + Readiness>(
         &self,
         name: &str,
@@ -90,8 +90,8 @@ impl Series<'_> {
     }
 }
 
-/// Sends the requests. Prints the headline only after the first request is sent, so that a failure
-/// to send this request prints only the error.
+/// Sends the echo requests. Prints the headline only after the first request is sent, so that a
+/// failure to send this request prints only the error.
 fn send_requests<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,

@@ -23,7 +23,7 @@ pub(super) fn line(answer: &Answer) -> String {
     }
 }
 
-/// Formats the final statistics.
+/// Formats the statistics that the command prints at its end.
 pub(super) fn sum(host: &str, tally: &Tally) -> String {
     let mut text = format!(
         "\n--- {host} ping statistics ---\n{} packets transmitted, {} received, ",

@@ -53,7 +53,8 @@ pub(crate) struct CompareArgs {
     json: Option<PathBuf>,
 }
 
-/// Runs the scripts on both hosts.
+/// Runs the scripts against linerate's host and against the kernel, and prints a row for each
+/// script.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let ScriptFiles { scripts: files, unreadable } =
         ScriptFiles::read(&args.paths, &args.head.options())

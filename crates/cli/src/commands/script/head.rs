@@ -21,7 +21,7 @@ pub(super) struct HeadArgs {
 }
 
 impl HeadArgs {
-    /// Returns the options in the form that they have in a script.
+    /// Returns the given options as options of a script, such as `--define=NAME=VALUE`.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options: Vec<_> =
             self.define.iter().map(|definition| format!("--define={definition}")).collect();

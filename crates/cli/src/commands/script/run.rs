@@ -62,7 +62,7 @@ pub(crate) struct RunArgs {
     pcap: Option<PathBuf>,
 }
 
-/// Runs the scripts.
+/// Runs the scripts against the chosen host, and prints their results.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let ScriptFiles { scripts, unreadable } = ScriptFiles::read(&args.paths, &args.head.options())
         .map_err(|error| Failure::input(error.to_string()))?;

@@ -98,7 +98,7 @@ impl RunArgs {
     }
 }
 
-/// Simulates the scenario, prints the report, and writes the requested files.
+/// Simulates the scenario, prints the report, and writes the requested result files.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let changes = args.changes();
     let scenario = load(&args.scenario, &changes).map_err(BenchError::from)?;

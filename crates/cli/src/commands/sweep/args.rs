@@ -283,8 +283,8 @@ impl SweepArgs {
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
         let LinkArgs { vlan, header_compression } = self.address.link;
         let Some(link) = link else {
-            // The plan checks `--header-compression`, which also applies to `serial:BAUD` without
-            // an interface.
+            // `--header-compression` is excluded from this check, because it also applies to
+            // `serial:BAUD`, which uses no interface. `Plan::new` checks that option instead.
             let link = LinkArgs { vlan, header_compression: None };
             return AddressArgs { link, ..self.address.clone() }.need_none().map(|()| None);
         };

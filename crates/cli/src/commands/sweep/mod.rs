@@ -18,7 +18,8 @@ use linerate_report::Report;
 use progress::ProgressDisplay;
 use std::io::{self, Write};
 
-/// Executes the remaining runs of a sweep, prints the report, and writes the requested files.
+/// Executes the remaining runs of a sweep, prints the report, and writes the requested result
+/// files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
     // The path of the program is not recorded, because it does not affect the result.
@@ -122,7 +123,7 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
     }
 }
 
-/// Prints the report, and writes the requested files.
+/// Prints the report of the sweep, and writes the requested result files.
 fn report(store: &Store, args: &SweepArgs) -> Result<(), Failure> {
     let Some(start) = store.start() else {
         return Err(Failure::running("no run is complete"));

@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Width of the progress bar in characters.
 const BAR: usize = 24;
 
-/// Shows the progress of a sweep on standard error.
+/// The display of a sweep's progress on standard error.
 pub(super) struct ProgressDisplay {
     show: Display,
     folder: PathBuf,
@@ -204,7 +204,7 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// The bar or the map must disappear before the report is printed.
+/// Removes the progress bar or the heat map from the screen, before the report is printed.
 impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         match &mut self.show {

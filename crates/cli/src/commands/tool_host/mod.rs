@@ -113,8 +113,8 @@ impl ToolHostArgs {
         }
     }
 
-    /// Returns the configuration of the host. The MAC address of the host is `mac`, or a random
-    /// address if `mac` is `None`.
+    /// Returns the configuration of linerate's host. Its MAC address is `mac`, or a random address
+    /// if `mac` is `None`.
     pub(super) fn stack_config(
         &self,
         own: Option<IpCidr>,
@@ -234,7 +234,7 @@ fn await_lease<L: Link + Readiness>(
     })
 }
 
-/// Converts the error of a tool that could not send `what` to `host`.
+/// Converts the error of a tool that could not send `what` to `host` to a failure of the command.
 pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
     match error {
         ToolError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(

@@ -70,7 +70,8 @@ fn check_dhcp(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
         On::Link(LinkSpec::Xdp(..)) => Err(Failure::input(
             "AF_XDP needs the address of the host in advance: use --on packet:NAME with --dhcp",
         )),
-        // DHCP servers identify clients by their MAC addresses.
+        // DHCP servers identify clients by their MAC addresses, so a link without Ethernet frames
+        // cannot use DHCP.
         On::Link(link) => Err(Failure::input(format!(
             "--dhcp needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME, or give --address"
