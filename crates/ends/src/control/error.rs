@@ -23,7 +23,7 @@ pub enum ControlError {
         "it uses version {0} of the control connection and this program version 1: use one release"
     )]
     OtherVersion(String),
-    /// The sink rejects the connection for this reason, such as its maximum number of sweeps.
+    /// The sink rejects the connection for this reason, such as too many connected sweeps.
     #[error("it is busy: {0}")]
     Busy(String),
     /// The sink refuses the request for this reason.
@@ -39,7 +39,7 @@ pub enum ControlError {
     WrongCount {
         /// Number of bytes that the sink reports as read.
         said: u64,
-        /// Number of bytes that were sent.
+        /// Number of bytes that the source has sent.
         sent: u64,
         /// Number of bytes that the run was to transfer.
         asked: u64,

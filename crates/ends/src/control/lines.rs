@@ -71,8 +71,8 @@ impl Lines {
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }
 
-    /// Returns the received beginning of a line whose end has not been received; `None` if there is
-    /// none.
+    /// Returns the received part of an incomplete line; `None` if nothing follows the last complete
+    /// line.
     pub(crate) fn unfinished(&self) -> Option<String> {
         (!self.held.is_empty()).then(|| String::from_utf8_lossy(&self.held).into_owned())
     }

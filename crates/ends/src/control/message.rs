@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Request {
     /// A request for a description of the sink. The reply is [`Reply::Description`].
     Describe {},
-    /// A request for the size that a receive buffer would be granted. The reply is
-    /// [`Reply::Granted`].
+    /// A request for the size of the receive buffer that the TCP of the sink grants if the given
+    /// size is requested. The reply is [`Reply::Granted`].
     Grant {
         /// The requested receive buffer in bytes.
         receive_buffer: u64,
@@ -35,9 +35,9 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// A description of the sink.
     Description(Description),
-    /// The receive buffer that the sink would grant.
+    /// The reply to [`Request::Grant`].
     Granted {
-        /// Size of the buffer in bytes, as `getsockopt` reports it.
+        /// Size of the granted receive buffer in bytes, as `getsockopt` reports it.
         granted_bytes: u64,
     },
     /// The time of the sink's clock.
@@ -87,7 +87,7 @@ pub struct RunSpec {
 /// A sink's description of itself and its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Name and version of the program.
+    /// Name and version of the sink's program.
     pub program: String,
     /// Name, release and build of the kernel.
     pub kernel: String,

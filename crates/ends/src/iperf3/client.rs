@@ -17,7 +17,7 @@ pub struct Test {
     pub streams: usize,
     /// Does the server send the data, instead of the client?
     pub is_reverse: bool,
-    /// Number of bytes in each read or write of the server.
+    /// Size of each `read` or `write` call of the server, in bytes.
     pub write_size: usize,
     /// Maximum duration of the test, which is announced to the server in whole seconds, rounded up.
     pub time: Duration,

@@ -32,7 +32,7 @@ pub(super) struct Parameters {
     pub(super) blockcount: f64,
     /// Number of streams.
     pub(super) parallel: f64,
-    /// Number of bytes in each read or write; 0 selects a default.
+    /// Size of each `read` or `write` call in bytes; 0 selects a default.
     pub(super) len: f64,
     /// Rate limit of each stream in bits per second; 0 for no limit.
     pub(super) bandwidth: f64,
@@ -69,7 +69,7 @@ pub struct Results {
 pub struct StreamResults {
     /// The number by which client and server identify the stream: 1, 3, 4, 5 and so on.
     pub id: f64,
-    /// Number of bytes that the author of these results sent or received.
+    /// Number of bytes that the reporting end (client or server) sent or received.
     pub bytes: f64,
     /// Number of retransmitted segments; -1 if retransmissions were not counted.
     #[serde(default)]

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum duration of a test, after which the server ends the test.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum number of bytes in a read or write, which limits the memory of a test.
+/// Maximum size of each `read` or `write` call in bytes, which limits the memory of a test.
 const MAX_SIZE: f64 = (1 << 20) as f64;
-/// Number of bytes in a read or write if the client does not request a number.
+/// Size of each `read` or `write` call in bytes, if the client does not request a size.
 const DEFAULT_SIZE: usize = 128 << 10;
 /// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
@@ -246,7 +246,7 @@ impl Shared<'_> {
 struct Transfer {
     streams: usize,
     is_reverse: bool,
-    /// Maximum number of bytes in a read or write.
+    /// Maximum size of each `read` or `write` call, in bytes.
     size: usize,
     /// Duration of the omitted first part of the test, whose data does not count.
     omit: Duration,
@@ -459,7 +459,7 @@ mod tests {
         for (network, place) in [(Network::Kernel, "127.0.0.1:0"), (host, "10.0.0.1:5201")] {
             let stream = connect(&network, place);
             assert_eq!(rate(&stream), Some(2_000_000));
-            // A transfer that is already over writes once.
+            // A transfer that is already over still sets the pacing rate, and writes once.
             transfer.carry(&stream, &CallClock::new(), &AtomicBool::new(true));
             assert_eq!(rate(&stream), Some(1_000_000));
         }

@@ -88,7 +88,7 @@ impl Cookie {
     }
 }
 
-/// The states of a test, by the numbers of the protocol.
+/// The states of a test, with their numbers in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {

@@ -12,7 +12,7 @@ pub struct CallClock {
     base: Instant,
     /// Number of bytes that the calls have moved.
     bytes: AtomicU64,
-    /// Nanoseconds in calls that have returned.
+    /// Total duration of the calls that have returned, in nanoseconds.
     spent: AtomicU64,
     /// Start of the current call in nanoseconds since `base`, plus one; 0 outside of a call.
     entered: AtomicU64,

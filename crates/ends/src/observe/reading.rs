@@ -29,8 +29,8 @@ pub(super) struct Reading {
     pub(super) send_memory: Option<u64>,
     /// Kernel memory of the receive queue in bytes, including overhead; `None` for linerate.
     pub(super) receive_memory: Option<u64>,
-    /// Number of received packets that the socket dropped: with linerate for lack of memory, with
-    /// the kernel also duplicates.
+    /// Number of received packets that the socket dropped. linerate counts only drops for lack of
+    /// memory; the kernel also counts duplicates.
     pub(super) drops: Option<u64>,
     /// The window that the peer advertises, in bytes.
     pub(super) peer_window: Option<u64>,

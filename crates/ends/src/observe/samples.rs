@@ -174,7 +174,8 @@ impl Samples {
 /// in flight. The congestion window counts as full if two thirds of it are in flight, because TCP
 /// may wait until it can send several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
-    // The empty send queue of a receiving end would look like that of a sender out of data.
+    // A receiving end has an empty send queue, like a sender that is out of data. A connection that
+    // has sent no data therefore has no state.
     if reading.data_segments_sent == Some(0) {
         return None;
     }

@@ -120,8 +120,8 @@ impl SystemCounters {
     }
 
     /// Adds two columns of `/proc/net/softnet_stat`, summed over the CPUs. These columns count
-    /// packets dropped because the backlog was full, and software interrupts that ended with
-    /// packets left.
+    /// packets dropped because the backlog was full, and software interrupts that reached a limit
+    /// before all packets were processed.
     fn add_softnet(&mut self, text: &str) {
         for (column, name) in [(1, "softnet.dropped"), (2, "softnet.time_squeeze")] {
             let values = text.lines().filter_map(|line| {

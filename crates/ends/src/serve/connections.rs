@@ -18,7 +18,7 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Number of the next connection.
+    /// Number that the next connection gets.
     next: u64,
     /// Clones of the connections' streams by connection number, through which
     /// [`Connections::close_all`] closes the connections.

@@ -86,8 +86,7 @@ pub enum ListenError {
          for all"
     )]
     NotOurs(SocketAddr),
-    /// The requested address, which is first, differs from the address of the linerate host, which
-    /// is second.
+    /// The requested address (first field) is not the address of the linerate host (second field).
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, IpAddr),
     /// Listening failed with an error of the operating system that has no variant of its own.
@@ -119,7 +118,8 @@ impl Listener {
         let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
         match network {
             Network::Own(own) => at(own.address()),
-            // A kernel without IPv6 refuses this address, and then all IPv4 addresses are used.
+            // A kernel without IPv6 refuses the unspecified IPv6 address. The service then listens
+            // at all IPv4 addresses.
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
                 Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
                     at(Ipv4Addr::UNSPECIFIED.into())

@@ -80,7 +80,7 @@ impl TextPage {
     }
 }
 
-/// Reads the head of a request, which ends with an empty line.
+/// Reads the request line and the header fields of an HTTP request, up to the empty line.
 fn read_head(mut stream: &Stream) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + MAX_TIME;
     let mut head = Vec::new();

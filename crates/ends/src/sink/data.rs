@@ -34,7 +34,7 @@ pub(super) fn serve(
     shared.tell(&Event::Served(Served::new(peer, service, &result)));
 }
 
-/// Returns the report on the run for the sweep.
+/// Creates the report on a run that has ended, which the sink sends to the sweep.
 fn report(stream: &Stream, result: &ReadResult, evidence: Option<EndEvidence>) -> Report {
     Report {
         ended: result.ended,

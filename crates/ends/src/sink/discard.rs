@@ -6,7 +6,7 @@ use crate::socket::{ReadTask, Stream};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Maximum number of bytes in a read.
+/// Maximum size of each `read` call, in bytes.
 const READ_SIZE: usize = 128 << 10;
 
 /// Reads and discards all data of a peer. `first` is the data that was read to determine the

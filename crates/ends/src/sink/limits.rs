@@ -18,9 +18,9 @@ pub struct Limits {
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
-    /// Maximum number of bytes in a read of a run, instead of the number that the sweep requests;
-    /// `None` keeps the sweep's number. Small reads need more system calls, and so more processor
-    /// time.
+    /// Maximum size of each `read` call of a run in bytes, in place of the size that the sweep
+    /// requests; `None` keeps the sweep's size. Small reads need more system calls, and so more
+    /// processor time.
     pub read_size: Option<usize>,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct ReceiveBufferGuard<'a> {
 
 impl ReceiveBufferGuard<'_> {
     /// Sets the receive buffer and the MSS of connections that arrive from now on, both in bytes;
-    /// `None` keeps the default. Returns the granted buffer as `getsockopt` reports it.
+    /// `None` keeps the default. Returns the granted buffer in bytes, as `getsockopt` reports it.
     pub(super) fn set(
         &self,
         receive_buffer: Option<u64>,

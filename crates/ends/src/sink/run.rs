@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read. Also the minimum time without
-/// data after which a run ends.
+/// Interval at which a session checks a run whose data is being read. It is also the minimum time
+/// without data after which a run ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
+/// Maximum size of a `read` call in bytes, which limits the memory that a sweep can occupy in the
+/// sink.
 const MAX_READ: u64 = 16 << 20;
 /// Maximum duration of a run in milliseconds.
 const MAX_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
@@ -123,9 +124,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records that the data connection has arrived. Its receive buffer is fixed now, so drops the
-    /// guard that kept other runs from setting the buffer of the listening socket. Returns false if
-    /// the run has already been cancelled.
+    /// Records that the data connection has arrived. The receive buffer of that connection is fixed
+    /// now, so other runs may set the buffer of the listening socket: the function drops the guard
+    /// that prevented it. Returns false if the run has already been cancelled.
     pub(super) fn arrive(&self) -> bool {
         let mut phase = lock(&self.phase);
         let expected = matches!(*phase, Phase::Expected { .. });

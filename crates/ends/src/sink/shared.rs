@@ -18,7 +18,7 @@ pub(super) struct Shared<'a> {
     pub(super) connections: Connections,
     /// Time at which the sink started, which is zero on the clock that sweeps query.
     pub(super) begun: Instant,
-    /// The function of the sink's caller that gets every event.
+    /// Callback of the sink's caller, which gets every event.
     tell: &'a (dyn Fn(&Event) + Sync),
     /// Number of open control connections.
     sessions: AtomicUsize,

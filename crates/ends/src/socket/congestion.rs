@@ -33,9 +33,9 @@ pub enum CongestionError {
          or add it to net.ipv4.tcp_allowed_congestion_control"
     )]
     Forbidden {
-        /// The requested name.
+        /// The requested congestion control.
         name: String,
-        /// The allowed names, separated by commas.
+        /// The congestion controls that are allowed, separated by commas.
         allowed: String,
     },
     /// The kernel has neither the congestion control nor a module for it.
@@ -44,9 +44,9 @@ pub enum CongestionError {
          tcp_NAME`)"
     )]
     Unknown {
-        /// The requested name.
+        /// The requested congestion control.
         name: String,
-        /// The available names, separated by commas.
+        /// The congestion controls that the kernel has, separated by commas.
         available: String,
     },
     /// linerate's TCP does not have the congestion control.
@@ -55,9 +55,9 @@ pub enum CongestionError {
          fixed:SEGMENTS"
     )]
     UnknownToLinerate {
-        /// The requested name.
+        /// The requested congestion control.
         name: String,
-        /// The names that linerate's TCP has, separated by commas.
+        /// The congestion controls that linerate's TCP has, separated by commas.
         available: String,
     },
 }

@@ -17,7 +17,7 @@ impl HostThreads {
         Self(format!("linerate-{number}").into())
     }
 
-    /// Returns the name of the threads.
+    /// Returns the name of the threads that drive the host.
     pub(super) fn name(&self) -> &str {
         &self.0
     }

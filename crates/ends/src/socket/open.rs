@@ -18,8 +18,8 @@ const MAX_SEGMENT: u16 = 32_767;
 /// Ratio of a buffer's size, as the kernel reports it, to the requested size. The kernel adds room
 /// for its overhead.
 pub(super) const DOUBLING: u64 = 2;
-/// Maximum buffer that a kernel grants, in bytes as they are requested. The kernel counts twice as
-/// many bytes in a signed 32-bit integer.
+/// Maximum buffer size that can be requested from a kernel, in bytes. The kernel stores twice the
+/// requested size in a signed 32-bit integer.
 const MAX_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
 /// Options of a socket that are set before the socket connects or listens. `None` keeps the default

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub struct ReadTask {
     /// Number of bytes to read.
     pub bytes: u64,
-    /// Maximum number of bytes in a read.
+    /// Maximum size of each `read` call, in bytes.
     pub read_size: usize,
     /// The expected data; `None` if the data is not compared.
     pub pattern: Option<Pattern>,

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 pub struct WriteTask {
     /// Number of bytes to write.
     pub bytes: u64,
-    /// Maximum number of bytes in a write.
+    /// Maximum size of each `write` call, in bytes.
     pub write_size: usize,
     /// The data to write.
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
     /// Maximum mean rate at which the program itself writes, in bytes per second; `None` for no
-    /// maximum. A transfer that is slower than the maximum is not delayed, so that its segments do
-    /// not change.
+    /// maximum. A transfer that is slower than the maximum is not delayed, so the maximum does not
+    /// change how TCP divides its data into segments.
     pub max_rate: Option<u64>,
 }
 

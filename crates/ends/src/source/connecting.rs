@@ -97,7 +97,8 @@ pub fn send_verified(
     remote.await_ready().map_err(|error| unable(peer, error))?;
     let write_task = write_task(supply, Contents::Pattern(Pattern::new(seed)));
     let given = write_task.run(&stream, until(supply, interrupt));
-    // Even after a failed write, the sink reads all data that was written, and then reports.
+    // Even if a write failed, the sink reads the data written before, and reports on it. So the
+    // report is awaited in any case.
     let _ = stream.shutdown(Shutdown::Write);
     let report = await_report(&mut remote, peer)?;
     let report = report.checked(given.bytes, spec.bytes).map_err(|error| unable(peer, error))?;

@@ -12,7 +12,7 @@ pub struct Supply {
     pub bytes: Option<NonZeroU64>,
     /// Maximum duration of a connection; `None` for no limit.
     pub max_time: Option<Duration>,
-    /// Maximum number of bytes in a write.
+    /// Maximum size of each `write` call, in bytes.
     pub write_size: NonZeroU32,
     /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
     pub send_buffer: Option<NonZeroU64>,
