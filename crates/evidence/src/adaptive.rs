@@ -116,8 +116,8 @@ impl<'a> State<'a> {
         !self.measured.contains_key(&cell)
     }
 
-    /// Returns a corner cell of the table that has not been measured; `None` if all corners of the
-    /// design have been. The corner with the two largest buffers comes first, because it is the
+    /// Returns a corner cell of the table that has not been measured; `None` if all corners have
+    /// been measured. The corner with the two largest buffers comes first, because it is the
     /// fastest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
@@ -153,9 +153,9 @@ impl<'a> State<'a> {
         places.find_map(|place| self.cell(place).filter(|&cell| self.is_new(cell)))
     }
 
-    /// Returns the middle of the steepest gap after an even number of runs, and the cell with the
-    /// least certain prediction after an odd number. If one of these cells does not exist, returns
-    /// the other; `None` if neither exists.
+    /// Returns the cell that `steepest_gap` chooses after an even number of runs, and the cell that
+    /// `least_certain` chooses after an odd number. If that function finds no cell, the other
+    /// function chooses. Returns `None` if neither function finds a cell.
     fn informative(&self) -> Option<Cell> {
         let (one, other) = (|| self.steepest_gap(), || self.least_certain());
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
@@ -219,7 +219,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns the cell of the first run in the schedule that has not been made; `None` if all runs
-    /// have.
+    /// have been made.
     fn scheduled(&self) -> Option<Cell> {
         let mut planned = schedule(self.design).into_iter();
         planned.find(|run| run.repeat >= self.count(run.cell)).map(|run| run.cell)

@@ -5,7 +5,7 @@ use crate::line_rate::LineRate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Properties of a bench, an engine and a path, that are the same for all runs of a sweep.
+/// Properties of a bench (an engine and a path) that are the same for all runs of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchFacts {
     /// A sentence for the report that names the TCP implementation at each end and the link between

@@ -228,8 +228,8 @@ fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     }
     let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
     let zero = || ParseBuffersError::Zero(text.to_owned());
-    // Refuse a number with a decimal point but without a unit: `1.17` is probably a misspelt range
-    // `1..17`.
+    // A number with a decimal point but without a unit is refused: `1.17` is probably a misspelt
+    // range `1..17`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let count = text.parse::<u32>().map_err(|_| not_a_size())?;
         return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);

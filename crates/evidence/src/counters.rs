@@ -43,8 +43,8 @@ pub mod names {
     /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
     /// all CPUs.
     pub const STOLEN_MICROS: &str = "stolen_micros";
-    /// Number of attempts of this run that were discarded because threads waited for a processor.
-    /// The attempt with the least waiting was kept.
+    /// Number of attempts of this run that were discarded because of contention: threads waited for
+    /// a processor, or the hypervisor withheld one. The attempt with the least contention was kept.
     pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
     /// Time for which the receiver's window limited the sender, in microseconds.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
@@ -80,8 +80,8 @@ impl Counters {
     /// Returns the largest share of a thread's lifetime that was lost to contention at either end.
     /// Time is lost if the thread waited for a processor, or if the hypervisor withheld the CPUs.
     ///
-    /// Ends whose thread lived for less than a millisecond are ignored. Returns `None` if no other
-    /// end has these counters.
+    /// Ends whose thread lived for less than a millisecond are ignored. Returns `None` if neither
+    /// of the remaining ends has these counters.
     #[must_use]
     pub fn contended_share(&self) -> Option<f64> {
         let share = |end: &EndCounters, name| {

@@ -149,15 +149,15 @@ pub struct ConnectionEvidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueEvidence {
-    /// Data written but not yet acknowledged (`SIOCOUTQ`).
+    /// Bytes that were written but not yet acknowledged (`SIOCOUTQ`).
     pub unacknowledged: Option<Distribution>,
-    /// Data written but not yet sent (`tcpi_notsent_bytes`).
+    /// Bytes that were written but not yet sent (`tcpi_notsent_bytes`).
     pub unsent: Option<Distribution>,
-    /// Data received but not yet read (`SIOCINQ`).
+    /// Bytes that were received but not yet read (`SIOCINQ`).
     pub unread: Option<Distribution>,
-    /// Memory that the send queue occupies (`SK_MEMINFO_WMEM_QUEUED`).
+    /// Memory that the send queue occupies, in bytes (`SK_MEMINFO_WMEM_QUEUED`).
     pub send_memory: Option<Distribution>,
-    /// Memory that the receive queue occupies (`SK_MEMINFO_RMEM_ALLOC`).
+    /// Memory that the receive queue occupies, in bytes (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_memory: Option<Distribution>,
     /// Number of packets that the socket has dropped since it was opened. The kernel's socket drops
     /// packets for lack of memory, and duplicates; linerate's counts only the lack of memory.

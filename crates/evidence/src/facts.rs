@@ -67,9 +67,9 @@ pub struct Versions {
 }
 
 impl Facts {
-    /// Describes the first difference between these facts and those of a `later` start which makes
-    /// measurements incomparable. The processor, the kernel, the versions and the bench are
-    /// compared. Returns `None` if they agree.
+    /// Describes the first difference between these facts and the `later` facts of a resumed sweep
+    /// that makes measurements incomparable. The processor, the kernel, the versions and the bench
+    /// are compared. Returns `None` if they agree.
     #[must_use]
     pub fn difference(&self, later: &Self) -> Option<String> {
         let changed = |what: &str, before: &str, after: &str| {
