@@ -14,7 +14,7 @@ const WAITING: usize = 512;
 pub(crate) struct Admission {
     /// Are new flows rejected, because the gateway is stopping?
     is_draining: AtomicBool,
-    /// Number of new flows that can be accepted before the next turn.
+    /// Number of new flows that can still be queued before the next turn.
     room: AtomicUsize,
     dropped: AtomicU64,
 }

@@ -43,14 +43,15 @@ pub struct GatewayConfig {
     pub host_loopback: bool,
     /// Prefixes to which no flow may be relayed.
     pub denied: Vec<IpCidr>,
-    /// The reaction to clients' echo requests to other hosts.
+    /// The reaction to ICMP echo requests that clients send to other hosts.
     pub echo: EchoPolicy,
     /// Maximum number of flows; new flows beyond the maximum wait or are dropped. The process's
     /// limit of open files may lower this maximum.
     pub flows: usize,
-    /// Maximum number of UDP flows, which also count as flows.
+    /// Maximum number of UDP flows. They also count towards the limit `flows`, of which they can
+    /// take at most half.
     pub udp_flows: usize,
-    /// Maximum memory for the buffers of all connections, in bytes.
+    /// Maximum memory for the buffers of all connections to clients, in bytes.
     pub buffer_bytes: usize,
     /// Configuration of TCP towards the clients.
     pub tcp: Config,

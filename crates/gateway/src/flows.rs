@@ -50,7 +50,8 @@ pub(crate) enum Flow {
         far: UdpSocket,
         /// The host's UDP socket to the client.
         client: UdpHandle,
-        /// Has the destination sent a datagram, or an error?
+        /// Has the destination sent a datagram, or an error? If the flow expires before that, it
+        /// counts as useless, like a flow of a flood.
         is_answered: bool,
     },
 }
@@ -123,7 +124,7 @@ impl Flows {
         }
     }
 
-    /// Removes a flow and returns it, so that its index can be reused.
+    /// Removes and returns a flow. Its index can then be reused.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Flow> {
         let slot = self.slots.get_mut(index as usize)?;
         let flow = slot.flow.take()?;

@@ -65,8 +65,8 @@ pub struct Gateway<L> {
     pub(crate) limit: usize,
     /// Buffer for one datagram of the maximum size.
     pub(crate) datagram: Box<[u8]>,
-    /// The connections that were accepted last, oldest first. Their handshakes may be incomplete.
-    /// Invariant: at most `HALF_OPEN`.
+    /// The connections to clients that were accepted last, oldest first. They are recorded because
+    /// their handshakes may be incomplete. Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
     pub(crate) pace: Pace,
     /// Time at which new flows are handled again, if they have to wait; [`Instant::NEVER`]
@@ -149,7 +149,7 @@ impl<L: Link + Readiness> Gateway<L> {
     /// `end`, are reset. Returns the final counters.
     ///
     /// # Errors
-    /// [`GatewayError`], if the link fails.
+    /// [`GatewayError`], if the link fails, or if the system refuses to wait for events.
     pub fn run(
         &mut self,
         drain: BorrowedFd<'_>,
@@ -247,7 +247,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles the events of the host: new flows, and data of clients.
+    /// Handles the events of the host: new flows, and data of clients. `is_saturated` means that
+    /// the last turn could not process all frames.
     fn serve(&mut self, is_saturated: bool) {
         self.begin_flows(is_saturated);
         while let Some(event) = self.stack().poll_event() {

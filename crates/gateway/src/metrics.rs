@@ -37,8 +37,8 @@ pub struct GatewayCounters {
     pub udp_opened: u64,
     /// Number of flows that the destination or the configuration refused.
     pub refused: u64,
-    /// Number of flows that got no answer: because of a limit, or because the destination was
-    /// silent.
+    /// Number of flows that got no answer: because of a limit, because the destination was silent,
+    /// or because the client had given up.
     pub flows_dropped: u64,
     /// Number of connections that were removed because too many clients had incomplete handshakes.
     pub half_open_recycled: u64,

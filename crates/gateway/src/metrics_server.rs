@@ -28,8 +28,8 @@ pub(crate) struct MetricsServer {
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// The part of the request's head that has arrived. Invariant: at most `LARGEST_HEAD` bytes
-    /// before the last read.
+    /// The part of the request's head that has arrived. Reading stops at `LARGEST_HEAD` bytes,
+    /// which the last read can exceed by less than 1 KiB.
     head: Vec<u8>,
     /// The response; empty until the head of the request is complete.
     answer: Vec<u8>,

@@ -66,7 +66,7 @@ impl Pace {
         (self.useful, self.useless) = (self.useful / 2, self.useless / 2);
     }
 
-    /// Are most of the recent flows useless?
+    /// Are there at least 64 useless recent flows, and more than four for each useful one?
     fn is_flood(&self) -> bool {
         self.useless >= OUTCOMES / 4 && self.useless > 4 * self.useful
     }
@@ -111,7 +111,7 @@ mod tests {
         START + Duration::from_micros(micros)
     }
 
-    /// Returns the time that new flows take during one second, if there are always more of them.
+    /// Returns the total time that new flows take during one second, if new flows always wait.
     fn taken(pace: &mut Pace, is_saturated: bool) -> Duration {
         let (mut now, mut taken) = (after(2_000_000), Duration::ZERO);
         while now < after(3_000_000) {

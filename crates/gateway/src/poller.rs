@@ -61,7 +61,7 @@ impl Token {
     }
 }
 
-/// An event that a wait has returned.
+/// An event that epoll has reported: its source and its flags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: Token,

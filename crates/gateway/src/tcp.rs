@@ -19,7 +19,8 @@ use std::time::Duration;
 
 /// Maximum number of bytes that one flow moves in each direction before other flows are served.
 const SHARE: usize = 1 << 20;
-/// Maximum number of bytes that are read from a socket at once, if the send buffer has room.
+/// Maximum number of bytes that one call reads from a destination's socket into the send buffer
+/// towards the client.
 const PIECE: usize = 256 << 10;
 
 /// Maximum number of recent connections whose handshake may be incomplete. A further connection
@@ -78,8 +79,8 @@ impl<L: Link + Readiness> Gateway<L> {
             errno => unreachable_for(errno).map(Rejection::Unreachable),
         };
         let Some(rejection) = rejection else {
-            // The destination did not answer, so the client gets no answer either. The client
-            // repeats its SYN, or has given up.
+            // The destination did not answer, or this machine lacks resources. The client then gets
+            // no answer either. It repeats its SYN, or has given up.
             self.counters.flows_dropped += 1;
             let _ = self.stack().forward_drop(deferred);
             return;

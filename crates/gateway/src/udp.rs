@@ -14,7 +14,8 @@ use rustix::net::{SocketType, connect};
 use std::io;
 use std::net::UdpSocket;
 
-/// Maximum number of datagrams that a flow receives before other flows are served.
+/// Maximum number of datagrams that a flow receives from its destination before other flows are
+/// served.
 const SHARE: usize = 64;
 
 impl<L: Link + Readiness> Gateway<L> {
