@@ -133,7 +133,7 @@ pub struct LinkOptions {
     pub mtu: Option<u16>,
 }
 
-/// A link of a kind that was selected by a [`LinkSpec`].
+/// A link of any kind that a [`LinkSpec`] can select.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a program has only one")]
 #[non_exhaustive]
@@ -153,7 +153,7 @@ pub enum AnyLink {
 }
 
 impl AnyLink {
-    /// Opens the interface for a host at `address`.
+    /// Opens the link that `spec` selects, for a host with the IP address `address`.
     ///
     /// # Errors
     /// [`OpenError`], which names what is missing and the remedy.
@@ -251,7 +251,7 @@ impl AnyLink {
 }
 
 impl LinkOptions {
-    /// Refuses options that the selected kind of link does not support.
+    /// Returns an error if an option does not apply to the kind of link that `spec` selects.
     fn check(&self, spec: &LinkSpec) -> Result<(), OpenError> {
         let is_serial = matches!(spec, LinkSpec::Serial(..));
         if self.vlan.is_some() && !matches!(spec, LinkSpec::Tap(_) | LinkSpec::Packet(_)) {

@@ -168,7 +168,8 @@ mod tests {
     use crate::{ManualClock, MemoryLink};
     use linerate_stack::Medium;
 
-    /// The time of day at 2026-01-01 00:00 UTC, since 1970.
+    /// The time of day at which the tests' clock is zero: 2026-01-01 00:00 UTC, as the time since
+    /// 1970.
     const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
     fn captured<S: Sink>(
@@ -181,8 +182,9 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A source whose frames begin with copied bytes, followed by two slices of borrowed data, and
-    /// a link that sends them without copying.
+    /// A frame source and a link in one. The source's frames begin with bytes in the link's buffer,
+    /// followed by two slices of borrowed data. The link sends these frames without copying the
+    /// data.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -298,8 +300,9 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The two times are milliseconds apart. A time stamp of the wrong clock would differ much
-        // more, by the difference between the machine's uptime and the time of day.
+        // `now` and `time` are milliseconds apart. A time stamp of the monotonic clock would differ
+        // by decades, because that clock counts from the start of the machine. So half of the
+        // machine's uptime is a sufficient tolerance.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

@@ -6,27 +6,27 @@
 
 use linerate_units::{Duration, Instant};
 
-/// Minimum number of freed bytes that is worth searching the allocator's free lists.
+/// Minimum number of freed bytes for which searching the allocator's free lists is worthwhile.
 const WORTHWHILE: usize = 16 << 20;
 
-/// Time for which bytes must stay free. Connections that open meanwhile reuse them, which saves a
-/// page fault for each 4 KiB.
+/// Time for which bytes must stay free before they are returned to the operating system.
+/// Connections that open meanwhile reuse them, which saves a page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Bookkeeping of the bytes that a host's buffers have freed. It decides when a program should call
+/// A count of the bytes that a host's buffers have freed. It determines when a program should call
 /// [`crate::return_free_memory`].
 #[derive(Debug)]
 pub struct FreedMemory {
     /// The maximum number of bytes in buffers since memory was last returned.
     peak: usize,
-    /// The number of bytes that buffers have freed since that maximum.
+    /// The number of freed bytes: `peak` less the number of bytes that buffers hold now.
     freed: usize,
     /// Time at which the freed bytes should be returned; [`Instant::NEVER`] if they are too few.
     deadline: Instant,
 }
 
 impl FreedMemory {
-    /// Creates the bookkeeping of a host without buffers.
+    /// Creates the count for a host that has no buffers yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { peak: 0, freed: 0, deadline: Instant::NEVER }

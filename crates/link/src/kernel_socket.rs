@@ -1,4 +1,5 @@
-//! Sets and queries options of kernel sockets by number, and the number of bytes in their queues.
+//! Options of kernel sockets, set and queried by their numbers, and the number of bytes in a
+//! socket's queues.
 
 use crate::sys::socket_option::{self, Queue, queued_bytes};
 use std::ffi::c_int;

@@ -154,8 +154,8 @@ const FIELDS: &[Field] = &[
 /// The memory that the buffers of a socket occupy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). It exceeds the data,
-    /// because the kernel counts whole buffers.
+    /// Bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). This is more than the
+    /// number of data bytes, because the kernel counts whole buffers.
     pub send_queue: u64,
     /// Bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_queue: u64,

@@ -24,7 +24,8 @@ use thiserror::Error;
 
 /// The length of an 802.1Q tag in bytes, for which a slot has room in addition to the full MTU.
 const TAG: usize = 4;
-/// The number of frames after which a batch is published early, so that the peer can begin to read.
+/// The number of written frames after which the link publishes them, even if the batch continues,
+/// so that the peer can begin to read.
 const PUBLISH_INTERVAL: usize = 16;
 
 /// The configuration of a memory link.
@@ -220,7 +221,7 @@ impl<C: Clock> Link for MemoryLink<C> {
     ) -> Result<usize, LinkError> {
         self.starved = false;
         // In most turns, a receiving host has nothing to send, so this check saves time. A dropped
-        // peer is not reported here, but by `receive`.
+        // peer is then reported by `receive` only.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -294,8 +295,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 
     /// Prepares a sleep that ends when a frame arrives. If the last transmission found the ring
-    /// full, the sleep also ends when the peer has read frames. The peer then sets the same event,
-    /// so the descriptor need not be polled for writing.
+    /// full, the sleep also ends when the peer has read frames. In both cases the peer sets the
+    /// event of this endpoint, so the descriptor need not be polled for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()

@@ -37,7 +37,7 @@ use thiserror::Error;
 /// Socket option `PACKET_IGNORE_OUTGOING`: do not receive frames that this machine sends.
 const IGNORE_OUTGOING: i32 = 23;
 /// Requested size of the receive queue in bytes. The kernel charges a whole page even for a small
-/// frame, so the size must be much larger than the frames.
+/// frame, so the size must be much larger than the frames together.
 const QUEUE_BYTES: i32 = 8 << 20;
 
 /// The configuration of a packet socket.
@@ -210,7 +210,8 @@ impl PacketLink {
         self.malformed
     }
 
-    /// Sends the waiting frames. Returns false if the kernel has no room for all of them.
+    /// Sends the frames that wait in `outgoing`. Returns false if the kernel has no room for all of
+    /// them.
     fn flush(&mut self) -> Result<bool, LinkError> {
         while self.waiting.0 < self.waiting.1 {
             let frames = self.outgoing[self.waiting.0..self.waiting.1].iter();
@@ -233,9 +234,9 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the waiting frames. The data of `rest` belongs to the last of them, behind its bytes,
-    /// so the last frame is sent by a call of its own. If the kernel has no room, the data is
-    /// copied into the buffer of the last frame.
+    /// Sends the waiting frames. The last of them continues with the borrowed data of `rest`, so it
+    /// is sent by a call of its own. If the kernel has no room, this data is copied into the buffer
+    /// of the last frame.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;

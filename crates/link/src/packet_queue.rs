@@ -119,7 +119,7 @@ pub enum PushError {
         /// The MTU in bytes.
         limit: usize,
     },
-    /// The host has dropped its end.
+    /// The host has dropped its endpoint of the queue.
     #[error("the host has closed its end of the queue")]
     Closed,
 }
@@ -174,7 +174,7 @@ impl PacketQueue {
         is_down && !has_packet
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the queue.
     #[must_use]
     pub const fn counters(&self) -> QueueCounters {
         self.counters

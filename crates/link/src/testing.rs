@@ -238,7 +238,7 @@ impl FrameSource for OneGsoFrame {
 
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
         frame[..70].fill(0);
-        // The data offset of the TCP header.
+        // Sets the TCP data offset to five words: a header without options.
         frame[34 + 12] = 0x50;
         core::mem::take(&mut self.0).then_some(TxFrame { length: 70, ..Self::FRAME })
     }
@@ -307,8 +307,8 @@ impl FrameSource for SingleFrame {
     }
 }
 
-/// A link that receives the given frames one by one, whatever its MTU. If `segment` is set, they
-/// are GRO frames with segments of this size.
+/// A link that receives the given frames one by one, even if they exceed its MTU. If `segment` is
+/// set, they are GRO frames with segments of this size.
 pub(crate) struct ReceivesFrames {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) segment: Option<NonZeroU16>,

@@ -9,7 +9,7 @@ use linerate_units::Instant;
 use linerate_wire::{Ipv6Header, Protocol};
 use std::num::NonZeroU16;
 
-/// The length of the header in bytes.
+/// The length of the virtio-net header in bytes.
 pub(crate) const LENGTH: usize = 10;
 /// The offset of a frame in its buffer, behind the virtio-net header. It aligns the IP header
 /// behind an Ethernet header to 32 bytes.
@@ -112,14 +112,15 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     header
 }
 
-/// Returns the length in bytes of the TCP header, which begins where the checksum of `place`
-/// starts.
+/// Returns the length in bytes of the TCP header. The header begins at `place.start`, the first
+/// byte that the checksum covers.
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4
 }
 
-/// Returns whether the checksum of `place` starts directly behind an IPv6 header.
+/// Returns whether a TCP segment directly follows an IPv6 header at `place.start`, the first byte
+/// that the checksum covers.
 fn is_ipv6(bytes: &[u8], place: PartialChecksum) -> bool {
     let header = usize::from(place.start).checked_sub(Ipv6Header::LENGTH);
     let header = header.and_then(|at| bytes.get(at..));

@@ -38,7 +38,7 @@ pub trait Readiness {
 
     /// Returns true if there is something to receive, or room for which `transmit` waits, as far as
     /// the link can determine without a system call. After false, a system call may still find
-    /// either.
+    /// frames to receive, or room.
     fn is_ready(&mut self) -> bool;
 
     /// Prepares for a sleep of the caller. Returns false if there is already something to receive,
@@ -201,7 +201,7 @@ impl Waiter {
 #[derive(Debug)]
 struct Signalled {
     doorbell: bool,
-    /// Was a descriptor of this link signalled?
+    /// For each link, whether one of its descriptors was signalled.
     links: Vec<bool>,
 }
 
@@ -210,7 +210,7 @@ fn is_any_ready(links: &mut [impl Readiness]) -> bool {
     links.iter_mut().fold(false, |ready, link| ready | link.is_ready())
 }
 
-/// A link of a host with several interfaces.
+/// Readiness of a link of a host with several interfaces, which is that of the inner link.
 impl<L: Readiness> Readiness for InterfaceLink<L> {
     forward_readiness!();
 }
@@ -263,7 +263,7 @@ impl Doorbell {
     }
 }
 
-/// State of a waiter that is awake. It checks the state once more before it sleeps.
+/// State of a waiter that is awake. The waiter checks the state once more before it sleeps.
 const AWAKE: u8 = 0;
 /// State after the doorbell has rung, until the waiter checks the state.
 const RUNG: u8 = 1;

@@ -1,6 +1,6 @@
 //! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is a host behind a
-//! packet socket, to which the kernel passes frames without their tags. VLAN devices are not used,
-//! because not every kernel has them.
+//! packet socket, to which the kernel passes frames without their tags. The kernel's VLAN devices
+//! are not used as the peer, because not every kernel has them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -90,7 +90,8 @@ fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -
     read + written > 0
 }
 
-/// Sends the data to a host that sends them back, and checks the returned data.
+/// Sends the test's data to the host at `other`, which sends them back, and checks the returned
+/// data.
 fn exchange<L: Link + Readiness>(host: &mut Host<L>, other: IpAddr) {
     let (sent, mut written, mut back) = (pattern(), 0, Vec::new());
     let (now, options) = (MonotonicClock.now(), ConnectOptions::default());

@@ -86,8 +86,8 @@ impl Transfer {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Other errors are permitted only before the handshake is complete, and after the last
-            // byte was written.
+            // Errors other than `WouldBlock` are permitted only before the handshake is complete,
+            // and after the last byte was written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES && before < BYTES {

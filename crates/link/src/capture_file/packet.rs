@@ -20,7 +20,7 @@ pub struct Packet<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The kind of a packet's first header. The numbers are those of
+/// The kind of a packet's first header. Files contain it as a number of the list at
 /// <https://www.tcpdump.org/linktypes.html>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {

@@ -14,12 +14,13 @@ use std::io::Read;
 /// The number of bytes of a block outside its body: type and length in front, and the length again
 /// behind.
 const FRAME: u32 = 12;
-/// The largest block that is read into memory as a whole, in bytes: a packet with comments.
+/// The largest block that is read into memory as a whole, in bytes. It has room for the largest
+/// packet and for comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;
 /// The maximum number of interfaces of a section, which bounds the memory that a file can use.
 const MOST_INTERFACES: usize = 65_536;
 
-/// The state of the current section of a file.
+/// A reader of the pcapng format: the byte order and the interfaces of the file's current section.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     order: ByteOrder,
@@ -233,8 +234,8 @@ impl Interface {
         Some(u64::try_from(total.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Returns the captured length of a packet in a Simple Packet Block, which only contains the
-    /// original length.
+    /// Returns the captured length of a packet in a Simple Packet Block. Such a block contains only
+    /// the original length.
     fn captured_of(&self, original_length: u32) -> u32 {
         if self.snap_length == 0 { original_length } else { original_length.min(self.snap_length) }
     }

@@ -19,7 +19,7 @@ use std::num::NonZeroU16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImpairCounters {
-    /// All frames that were sent in this direction.
+    /// All frames that were sent in this direction, including those dropped afterwards.
     pub offered: u64,
     /// Frames dropped at random.
     pub lost: u64,
@@ -57,7 +57,7 @@ impl Bit {
     }
 }
 
-/// A frame under way: sent and not yet received.
+/// A frame that the link holds, because it has been sent and not yet received.
 #[derive(Debug)]
 pub struct Held {
     bytes: Vec<u8>,
@@ -107,7 +107,8 @@ pub struct Lane {
     ready: VecDeque<Held>,
     /// Buffers of frames that have left this direction, for reuse by later frames.
     spare: Vec<Vec<u8>>,
-    /// The time at which the last frame of the delay stage leaves it.
+    /// The time at which the last frame in the delay stage leaves this stage. A later frame must
+    /// not leave earlier, even with jitter.
     last_arrival: Instant,
     /// The time until which the bottleneck is busy sending.
     bottleneck_busy_until: Instant,
@@ -134,7 +135,8 @@ impl Lane {
         }
     }
 
-    /// Changes the impairments. Frames under way keep their times of arrival.
+    /// Changes the impairments for frames that are sent from now on. Frames in the two stages keep
+    /// their times of arrival.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_impairment(&mut self, impairment: Impairment) {
         self.burst_begins = impairment.loss.of_burst(impairment.loss_burst);
@@ -142,21 +144,22 @@ impl Lane {
         self.impairment = impairment;
     }
 
-    /// Accepts a frame, which is dropped or becomes ready, now or later.
+    /// Accepts a sent frame, which is dropped, or becomes ready to be received now or later.
     pub fn send(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) {
         if self.offer(frame, medium, now) && !self.overflows() {
             self.keep(frame);
         }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this direction.
     #[must_use]
     pub const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
 
-    /// Accepts a frame. Returns true if the caller must pass it on unchanged, ahead of all ready
-    /// frames. Otherwise the frame was dropped, or becomes ready now or later.
+    /// Accepts a sent frame. Returns true if the caller must pass the frame on to the receiver
+    /// unchanged, ahead of all frames that are ready to be received. Otherwise the frame was
+    /// dropped, or becomes ready now or later.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
         let mut decisions =
             self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
@@ -228,8 +231,9 @@ impl Lane {
         self.counters.corrupted += u64::from(decisions.flip.is_some());
     }
 
-    /// Makes a frame ready that has passed both stages but exceeds the receiver's budget, such as a
-    /// later segment of a GRO frame.
+    /// Copies a frame for which `offer` has returned true into the queue of frames ready to be
+    /// received, if it cannot be passed on at once. An example is a later segment of a GRO frame
+    /// that exceeds the receiver's budget.
     pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -244,7 +248,8 @@ impl Lane {
             && longest.is_some_and(|longest| length as u64 > longest.count())
     }
 
-    /// Makes all frames ready whose time has come.
+    /// Moves the frames that are due by `now` out of the delay stage, and then out of the
+    /// reordering stage, where they become ready to be received.
     pub fn release(&mut self, now: Instant) {
         while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
             self.second_stage(frame, now);
@@ -254,24 +259,25 @@ impl Lane {
         }
     }
 
-    /// Removes and returns the next ready frame. Its buffer is to be returned by
-    /// [`recycle`](Self::recycle).
+    /// Removes and returns the next frame that is ready to be received; `None` if there is none.
+    /// The caller should return the frame's buffer by [`recycle`](Self::recycle).
     pub fn pop(&mut self) -> Option<Held> {
         self.ready.pop_front()
     }
 
-    /// Takes the buffer of a frame back, for reuse.
+    /// Stores the buffer of a received frame, for reuse by a later frame.
     pub fn recycle(&mut self, frame: Held) {
         self.spare.push(frame.bytes);
     }
 
-    /// Returns whether a frame is ready.
+    /// Returns whether a frame is ready to be received.
     #[must_use]
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Returns whether no frame is under way or ready.
+    /// Returns whether no frame is in the delay stage, in the reordering stage, or ready to be
+    /// received.
     pub(super) fn is_empty(&self) -> bool {
         self.held() == 0
     }
@@ -289,16 +295,16 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// Returns whether a frame must be dropped because the maximum number is under way, and counts
-    /// it if so.
+    /// Returns whether a frame must be dropped because the link already holds the maximum number of
+    /// frames. Counts the frame if so.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
         is_full
     }
 
-    /// Puts a frame, and its duplicate if it has one, into the delay stage. A frame that finds no
-    /// room in the queue does not occupy the bottleneck.
+    /// Puts a frame, and its duplicate if it has one, into the delay stage. A frame for which the
+    /// queue of the bottleneck has no room is dropped.
     fn delay(&mut self, frame: RxFrame<'_>, decisions: &Decisions) {
         if self.overflows() {
             return;
@@ -334,7 +340,8 @@ impl Lane {
         Some(self.bottleneck_busy_until)
     }
 
-    /// Puts a frame into the reordering stage, or makes it ready.
+    /// Puts a frame that leaves the delay stage into the reordering stage if it was selected for
+    /// reordering. Otherwise the frame becomes ready to be received.
     fn second_stage(&mut self, frame: Held, now: Instant) {
         if frame.set_aside {
             let until = now + self.impairment.reorder_within;
@@ -346,8 +353,8 @@ impl Lane {
         }
     }
 
-    /// Counts a frame that overtakes all held frames, and releases the held frames that enough
-    /// frames have overtaken.
+    /// Counts a frame that overtakes all frames in the reordering stage. Releases the frames that
+    /// enough others have overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
         if !self.aside.is_empty() {
@@ -360,7 +367,8 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // Each held frame waits for the same number of frames, so the oldest one is released first.
+        // Each frame in the reordering stage waits for the same number of later frames, so the
+        // oldest is always the first to be released.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -371,7 +379,7 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// Returns a copy of the frame, with its bit error and its ECN mark.
+    /// Returns a copy of the frame, with a bit error and an ECN mark if `decisions` contains them.
     fn copy(&mut self, frame: RxFrame<'_>, decisions: &Decisions, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -404,7 +412,8 @@ struct Decisions {
     duplicate: bool,
     set_aside: bool,
     flip: Option<Bit>,
-    /// Additional delay: between zero and twice the configured jitter.
+    /// Random part of the delay: from zero to twice the configured jitter, uniformly distributed.
+    /// The delay of the frame is this time plus the configured delay, less the configured jitter.
     jitter: Duration,
 }
 

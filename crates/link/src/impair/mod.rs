@@ -64,7 +64,7 @@ impl<L, C> Impair<L, C> {
         self.transmit.counters()
     }
 
-    /// Returns the inner link.
+    /// Returns the inner link, which has no impairments.
     pub const fn link(&self) -> &L {
         &self.link
     }
@@ -107,8 +107,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // An error of the inner link is reported only after the last frame under way has
-                // arrived: these frames had been received before the error.
+                // The frames that `receive` still holds were received before this error of the
+                // inner link. So the error is reported only after the last of them has arrived.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -186,7 +186,8 @@ impl<L: Link, C: Clock> Impair<L, C> {
     }
 }
 
-/// Copies the next ready frame of `lane` into `bytes`, the buffer that the inner link offers.
+/// Copies the next frame of `lane` that is ready to be sent into `bytes`, the buffer that the inner
+/// link offers. Returns `None` if there is none.
 fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
     let ready = lane.pop()?;
     let frame = ready.frame().bytes;

@@ -37,7 +37,8 @@ pub struct Impairment {
     /// The size of the queue in front of the bottleneck, in bytes. A frame is dropped if more bytes
     /// than this are waiting when it arrives.
     pub queue: Bytes,
-    /// The maximum number of frames that are under way or held. Further frames are dropped.
+    /// The maximum number of frames that the link holds, for a delay, for reordering, or until they
+    /// are received. Further frames are dropped.
     pub limit: usize,
     /// The length of the longest frame that passes, in bytes; `None` for no limit. Longer frames
     /// are dropped silently, like on a path with a black hole for path MTU discovery.
@@ -255,7 +256,7 @@ pub enum ImpairmentError {
          longest-after, limit"
     )]
     Unknown {
-        /// The name that was given.
+        /// The unknown name that was given.
         key: String,
     },
     /// An impairment that is given twice.
@@ -267,7 +268,7 @@ pub enum ImpairmentError {
     /// An impairment without a value.
     #[error("`{item}` does not say how much: write `name=value`, such as `loss=1%`")]
     NoValue {
-        /// The text of the item.
+        /// The text of the item without a value.
         item: String,
     },
     /// A value that is not a percentage.

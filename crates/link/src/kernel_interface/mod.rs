@@ -64,7 +64,7 @@ pub struct InterfaceState {
     pub up: bool,
     /// Whether the interface is up and its cable is connected.
     pub running: bool,
-    /// The MTU: the largest IP packet.
+    /// The MTU: the length of the largest IP packet.
     pub mtu: Bytes,
     /// The MAC address, if the interface has one.
     pub mac: Option<[u8; 6]>,
@@ -444,7 +444,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InterfaceError {
-    /// The name is not valid.
+    /// The name is not valid for an interface.
     #[error(
         "`{0}` cannot be the name of an interface: 1 to 15 letters, digits and signs, without \
          `/`, `:`, `%`"

@@ -153,7 +153,8 @@ pub(super) struct RouteAnnouncements(OwnedFd);
 impl RouteAnnouncements {
     /// Bit of the multicast group `RTNLGRP_IPV6_ROUTE`, which announces IPv6 routes.
     const GROUP: u32 = 1 << 10;
-    /// The limit of the wait for one announcement. The kernel needs milliseconds.
+    /// The maximum wait for one announcement, after which the call fails. The kernel usually needs
+    /// milliseconds.
     const TIMEOUT: Duration = Duration::from_secs(10);
 
     /// Subscribes to the announcements from now on.
@@ -177,7 +178,7 @@ impl RouteAnnouncements {
     }
 }
 
-/// Opens a socket to the kernel. Protocol 0 is `NETLINK_ROUTE`.
+/// Opens a netlink socket. `None` means protocol 0, `NETLINK_ROUTE`.
 fn open() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 
 /// Moves the calling thread into a new network namespace, with all threads and processes that it
 /// starts later. The namespace contains only a loopback interface, which is down. The thread cannot
-/// return.
+/// return to its previous namespace.
 ///
 /// With [`Isolation::UserAndNetwork`] the process must have no other thread, so this is to be
 /// called first in `main`.

@@ -133,7 +133,8 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // Inverts a bit other than the lowest bit, which would make this a group address.
+            // Inverts bit 4 and not the lowest bit: in the first byte, that would make this a group
+            // address.
             other[at] ^= 0x10;
             other
         });

@@ -41,10 +41,10 @@ pub struct LineDecoder {
     packet: Box<[u8]>,
 }
 
-/// The result of a byte that ends a packet.
+/// The outcome of a received byte that ends a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineInput<'a> {
-    /// A packet.
+    /// A valid packet has been received.
     Packet {
         /// The packet with its uncompressed headers.
         packet: &'a [u8],
@@ -55,8 +55,8 @@ pub enum LineInput<'a> {
     },
     /// A damaged packet was dropped: invalid escapes, impossible lengths or headers, unknown types.
     Damaged,
-    /// A packet was dropped because it names no connection, and the packet before it may be lost
-    /// (RFC 1144 §4.1).
+    /// A packet was dropped because it does not name its connection, and an earlier packet that
+    /// named it may be lost (RFC 1144 §4.1).
     Tossed,
 }
 

@@ -4,12 +4,13 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectionCounters {
-    /// Number of packets.
+    /// Number of packets sent or received in this direction.
     pub packets: u64,
     /// Bytes of all packets, counted with uncompressed headers: before compression, or after
     /// decompression.
     pub packet_bytes: u64,
-    /// Bytes of the packets as sent, without framing: after compression, or before decompression.
+    /// Bytes of all packets as they are on the line, but without framing: after compression, or
+    /// before decompression.
     pub compressed_bytes: u64,
     /// Bytes on the line, with framing, escapes and noise.
     pub line_bytes: u64,

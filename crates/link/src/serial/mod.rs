@@ -40,7 +40,7 @@ use terminal::Terminal;
 pub const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 /// The largest permitted MTU, in bytes.
 pub const LARGEST_MTU: usize = 1_500;
-/// The number of bytes that are read at once.
+/// The maximum number of bytes that one system call reads from the device.
 const INCOMING: usize = 4_096;
 
 /// Parses the rate of a serial line in baud.
@@ -174,13 +174,13 @@ impl SerialLink {
         }
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the line.
     #[must_use]
     pub const fn config(&self) -> &SerialConfig {
         &self.config
     }
 
-    /// Returns the counters. A packet counts as sent when the link has accepted it.
+    /// Returns the counters of the line. A packet counts as sent when the link has accepted it.
     #[must_use]
     pub const fn counters(&self) -> &SerialCounters {
         &self.counters
@@ -213,7 +213,8 @@ impl SerialLink {
         LinkError::Io { errno: errno.raw_os_error(), what }
     }
 
-    /// Compresses and frames the first `length` bytes of the outgoing packet, and queues them.
+    /// Compresses and frames the packet in the first `length` bytes of `outgoing`, and queues it
+    /// for the line.
     fn enqueue(&mut self, now: Instant, length: usize) {
         let whole = &mut self.outgoing[..length];
         let sent = &mut self.counters.sent;
@@ -349,8 +350,8 @@ impl Readiness for SerialLink {
 
     fn awake(&mut self, _signalled: bool) {}
 
-    /// Returns the time at which the next bytes are due. While the device has no room, its
-    /// descriptor signals instead.
+    /// Returns the time at which the next bytes are due to be written. While the device has no
+    /// room, returns [`Instant::NEVER`], because the descriptor then signals when there is room.
     fn next_deadline(&self) -> Instant {
         if self.is_blocked { Instant::NEVER } else { self.queue.next_write() }
     }

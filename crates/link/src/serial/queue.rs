@@ -130,7 +130,8 @@ mod tests {
     fn an_idle_line_earns_no_credit_and_a_busy_one_loses_no_time() {
         let mut queue = LineQueue::new(9_600);
         queue.push(at(0), std::iter::repeat_n(7, 96));
-        // A late write does not delay the following ones.
+        // A write at 60 ms is late, and writes all bytes that are due. It does not delay the
+        // following writes.
         assert_eq!(queue.due(at(60_000)).len(), 57);
         queue.consume(57);
         queue.push(at(60_000), std::iter::repeat_n(7, 96));

@@ -78,7 +78,8 @@ fn typed_characters_take_four_bytes_and_the_frame() {
     assert_eq!((counters.whole_headers, counters.compressed), (1, 9));
     assert_eq!(counters.compressed_bytes, 41 + 9 * 4);
     assert_eq!(far.counters().received, counters);
-    // An END follows each packet, and one more precedes the first, because the line was idle.
+    // The 11 bytes below are ENDs: one follows each of the ten packets, and one more precedes the
+    // first, because the line was idle.
     let escapes = packets[0].iter().filter(|&&byte| matches!(byte, 0o300 | 0o333)).count() as u64;
     assert!(counters.line_bytes >= counters.compressed_bytes + 11 + escapes);
     assert_eq!((far.counters().errors, far.counters().tossed), (0, 0));

@@ -11,7 +11,7 @@ pub struct Handovers {
     pub given: u64,
     /// Frames that arrived on queues of other shards and were taken over by this shard.
     pub taken: u64,
-    /// Frames that arrived on this shard's queue and were lost, because the ring of their shard was
+    /// Frames that arrived on this shard's queue and were lost, because the ring to their shard was
     /// full.
     pub dropped: u64,
 }
@@ -25,7 +25,7 @@ pub struct HandoverWatch {
 }
 
 impl HandoverWatch {
-    /// Returns the present counters.
+    /// Returns the counters as of the end of the shard's last batch.
     #[must_use]
     pub fn look(&self) -> Handovers {
         let [given, taken, dropped] = [&self.given, &self.taken, &self.dropped]

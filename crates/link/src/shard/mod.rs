@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The size of the ring between two shards, in bytes: the data of a large window fits.
+/// The size of the ring between two shards, in bytes, enough for the data of a large TCP window.
 const RING_BYTES: usize = 1 << 20;
 /// The minimum and the maximum number of frames in a ring.
 const RING_FRAMES: (usize, usize) = (16, 512);

@@ -23,7 +23,8 @@ fn bare() -> MemoryConfig {
     MemoryConfig { medium: Medium::Ip, ..MemoryConfig::default() }
 }
 
-/// Returns a segment from this port of the peer, and the shard among `count` to which it belongs.
+/// Returns a segment from port `port` of the peer, and the number of the shard to which it belongs
+/// if there are `count` shards.
 fn segment(port: u16, count: u16) -> (Vec<u8>, usize) {
     let mut packet = vec![0; 60];
     (packet[0], packet[9]) = (0x45, 6);
@@ -146,7 +147,7 @@ fn a_flood_of_handed_over_frames_does_not_starve_the_queue() {
     assert_eq!(near[0].handovers().taken - before, 1, "one from each side");
 }
 
-/// Returns a packet that belongs to this shard of two.
+/// Returns a packet that belongs to shard number `shard` of two shards.
 fn packet_of(shard: usize) -> Vec<u8> {
     (0..).map(|port| segment(port, 2)).find(|&(_, owner)| owner == shard).unwrap().0
 }

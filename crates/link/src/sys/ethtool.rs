@@ -6,13 +6,13 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 /// Request number `SIOCETHTOOL`, which does not follow the encoding of newer ioctls.
 const SIOCETHTOOL: Opcode = 0x8946;
-/// Command `ETHTOOL_STXCSUM`.
+/// Command `ETHTOOL_STXCSUM`: sets whether the NIC computes checksums of sent packets.
 const SET_TRANSMIT_CHECKSUMS: u64 = 0x17;
-/// Command `ETHTOOL_GSTRINGS`.
+/// Command `ETHTOOL_GSTRINGS`: returns the names of the counters.
 const GET_NAMES: u64 = 0x1b;
-/// Command `ETHTOOL_GSTATS`.
+/// Command `ETHTOOL_GSTATS`: returns the values of the counters.
 const GET_COUNTERS: u64 = 0x1d;
-/// Command `ETHTOOL_GSSET_INFO`.
+/// Command `ETHTOOL_GSSET_INFO`: returns the number of counters.
 const GET_SET_SIZES: u64 = 0x37;
 /// `ETH_SS_STATS`, the number of the set of counters.
 const COUNTERS: u64 = 1;

@@ -18,7 +18,7 @@ pub(crate) const MOST_QUEUES: usize = 256;
 const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
 /// Request number `TUNSETOFFLOAD`. Its argument is a number, not a pointer.
 const TUNSETOFFLOAD: Opcode = opcode::write::<u32>(b'T', 208);
-/// Request number `TUNSETVNETHDRSZ`.
+/// Request number `TUNSETVNETHDRSZ`: sets the length of the virtio-net header.
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<i32>(b'T', 216);
 
 /// Flag `IFF_TUN`: frames begin with the IP header.

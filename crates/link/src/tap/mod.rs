@@ -166,8 +166,8 @@ impl Tap {
         Ok(Self::over(device, interface, &TapConfig { name, medium, mtu, offloads }))
     }
 
-    /// Returns the device's descriptor, so that it can be passed to another process. The interface
-    /// exists as long as a process has it open.
+    /// Returns the device's descriptor, so that it can be passed to another process. An interface
+    /// that is not persistent exists as long as a process has the descriptor open.
     #[must_use]
     pub fn into_fd(self) -> OwnedFd {
         self.device

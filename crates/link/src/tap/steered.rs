@@ -31,7 +31,7 @@ pub struct SteeredTap {
     any_other: OwnedFd,
     /// Index in `others` of the queue that is read next.
     next: usize,
-    /// Are `others` left unread, because the host accepts no new flows at present?
+    /// Are the queues in `others` left unread, because the host accepts no new flows at present?
     is_holding: bool,
 }
 
@@ -44,8 +44,8 @@ impl SteeredTap {
         Self::over(Tap::open_queues(config, QUEUES)?)
     }
 
-    /// Creates a link over all queues of a device that another process has opened. Each queue is
-    /// used as by [`Tap::from_fd`].
+    /// Creates a link over all queues of a device that another process has opened. Each descriptor
+    /// in `queues` must be valid for [`Tap::from_fd`], and `mtu` has the same meaning as there.
     ///
     /// # Errors
     /// An error of [`Tap::from_fd`], or [`TapError::Queues`] if `queues` is empty.
@@ -143,9 +143,9 @@ impl Link for SteeredTap {
         self.first.transmit_from(budget, source)
     }
 
-    /// Leaves the queues other than the first unread, and excludes them from
-    /// [`Readiness::wakeup_fd`]. The kernel then drops packets of new flows once these queues are
-    /// full.
+    /// Sets whether the queues other than the first are left unread. If so, they are also excluded
+    /// from [`Readiness::wakeup_fd`], and the kernel drops packets of new flows once these queues
+    /// are full.
     fn hold_new_flows(&mut self, hold: bool) {
         if hold == self.is_holding {
             return;

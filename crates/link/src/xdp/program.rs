@@ -82,8 +82,8 @@ pub(super) fn probe() -> io::Result<()> {
 /// and end of the frame and the number of the receive queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps are forward. For a frame that the kernel shall get, their target is the pair of
-    // instructions after the comparisons, which returns `XDP_PASS`.
+    // All jumps are forward. A frame for the kernel takes a jump to the two instructions after the
+    // comparisons, which return `XDP_PASS`.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),
@@ -101,7 +101,8 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 5, 2, IPV4_DESTINATION, 0),
     ];
     for (left, address) in (0..count).rev().zip(addresses) {
-        // Jumps over the remaining comparisons and the two instructions that return `XDP_PASS`.
+        // If the address matches, jumps over the remaining comparisons and the two instructions
+        // that return `XDP_PASS`.
         code.push(instruction(IF_EQUAL_WORD, 5, 0, left + 2, i32::from_ne_bytes(address.octets())));
     }
     code.extend([

@@ -13,7 +13,7 @@ fn section(blocks: &[Vec<u8>]) -> Vec<u8> {
     [header, blocks.concat()].concat()
 }
 
-/// Returns the body of an Interface Description Block with these options.
+/// Returns an Interface Description Block with these options.
 fn interface(options: &[u8]) -> Vec<u8> {
     big_endian_block(1, &[&words(&[0x0001_0000, 0]), options].concat())
 }

@@ -180,7 +180,8 @@ fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     assert_eq!(ends.ours.transmitted().overflowed, 15);
 }
 
-/// The test's frames have 100 bytes, which the first link passes and the second link does not.
+/// The frames in this test have 100 bytes. A limit of 100 bytes drops none of them. With a limit of
+/// 99 bytes, only the first `longest-after` frames pass.
 #[test]
 fn too_long_frames_are_dropped_after_the_given_number() {
     let mut wide = ends("longest=100", 1, 64);

@@ -143,8 +143,8 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // The number of lost frames between two arrived ones: zero, or a multiple of the burst
-        // length. It exceeds five if bursts follow each other immediately.
+        // The numbers of lost frames between two that arrived. Each is zero or a multiple of the
+        // burst length, five. It is larger than five if bursts follow each other immediately.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }

@@ -13,8 +13,8 @@ pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
     /// Index of the next slot to read. Invariant: `released ≤ head ≤ tail_seen`.
     head: usize,
-    /// Index of the first slot in the memory: subtracting it from an index gives the position of
-    /// the slot. Valid for all indices from `head` to `tail_seen`.
+    /// Index whose slot is the first in the memory. The slot of index `i` lies at position `i -
+    /// start`, modulo the number of slots. Valid for all indices from `head` to `tail_seen`.
     start: usize,
     /// Index up to which slots have been released to the producer. Equal to `shared.head`.
     released: usize,
@@ -29,7 +29,7 @@ impl Consumer {
         Self { shared, head: 0, start: 0, released: 0, checked: 0, tail_seen: 0 }
     }
 
-    /// Takes the next frame. Returns it with its time stamp.
+    /// Takes the next frame. Returns it with its time stamp; `None` if there is no frame.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         if self.has_frame() { self.frames(1).next() } else { None }

@@ -18,7 +18,7 @@ pub(crate) struct Producer {
     /// Index of the next slot to write. Invariant: `published ≤ tail ≤ head_seen + slots`, in
     /// wrapping arithmetic like all indices.
     tail: usize,
-    /// Index of the first slot in the memory. Always equal to `shared.filled.start`.
+    /// Index whose slot is the first in the memory. Always equal to `shared.filled.start`.
     start: usize,
     /// Index up to which frames have been published. Always equal to `shared.filled.tail`.
     published: usize,
@@ -93,8 +93,9 @@ impl Producer {
         // Release: the frames are in memory before the index that publishes them.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
             tail.store(self.tail, Ordering::Release);
-            // A fence of the compiler suffices. Between its first announcement that it will sleep
-            // and its last read of the index, the consumer executes `membarrier` for both threads.
+            // A fence of the compiler suffices here. The consumer executes `membarrier` for both
+            // threads, between its first announcement that it will sleep and its last read of the
+            // index.
             compiler_fence(Ordering::SeqCst);
             if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
                 return false;

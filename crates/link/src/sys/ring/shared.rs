@@ -110,9 +110,9 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) tail: AtomicUsize,
-    /// Index of the first slot in the memory: subtracting it from an index gives the position of
-    /// the slot. It changes only while the ring is empty, so that two used slots never share
-    /// memory.
+    /// Index whose slot is the first in the memory. The slot of index `i` lies at position `i -
+    /// start`, modulo the number of slots. `start` changes only while the ring is empty, so that
+    /// two used slots never share memory.
     pub(super) start: AtomicUsize,
 }
 
@@ -120,9 +120,9 @@ pub(super) struct Filled {
 /// sleeps or is dropped, so that both CPUs can keep the cache line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store: for
-    /// ever, if one thread uses both endpoints. Initially true if the system lacks the
-    /// [barrier](barrier) that a first sleep needs.
+    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store.
+    /// This remains so if one thread uses both endpoints, because the consumer then never sleeps.
+    /// Initially true if the system lacks the [barrier](barrier) that a first sleep needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,

@@ -99,8 +99,9 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// Returns at most `left` received frames. Each frame that is taken reduces `left` by one.
-    /// [`finish_receiving`](Self::finish_receiving) returns the taken frames to the kernel.
+    /// Returns an iterator over at most `left` received frames. Each frame that it returns reduces
+    /// `left` by one. [`finish_receiving`](Self::finish_receiving) returns the taken frames to the
+    /// kernel.
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
         let Self { receive, fill, memory, shape, malformed, .. } = self;

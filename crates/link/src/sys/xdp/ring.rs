@@ -145,7 +145,8 @@ impl<T: Copy> Outgoing<T> {
 /// The kernel's operations on a ring, which tests perform themselves.
 #[cfg(test)]
 impl<T: Copy> Ring<T> {
-    /// Creates an empty ring in memory of its own. Its indices will soon wrap around to 0.
+    /// Creates an empty ring in memory of its own. Its indices begin just below their maximum, so
+    /// that tests cover the wrap-around to 0.
     pub(super) fn alone(size: u32) -> Self {
         let mapping = Mapping::anonymous(256 + size as usize * size_of::<T>()).unwrap();
         let mut ring = Self::over(mapping, [0, 64, 256, 128], size).unwrap();
