@@ -62,9 +62,9 @@ pub struct RunRequest {
     pub bytes: u64,
     /// Maximum duration of the transfer.
     pub max_time: Duration,
-    /// Number of bytes in a write of the source.
+    /// Size of each `write` call of the source, in bytes.
     pub write_size: usize,
-    /// Number of bytes in a read of the sink.
+    /// Size of each `read` call of the sink, in bytes.
     pub read_size: usize,
     /// Does the sink compare the data with the pattern of [`linerate_ends::workload`]?
     pub verify: bool,

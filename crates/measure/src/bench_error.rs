@@ -12,16 +12,15 @@ use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
-/// The kind of an error, which tells whether the user can resolve it. It determines the exit code
-/// of the command.
+/// The kind of an error: one that the user can resolve, a failure during a run, or an interrupt. It
+/// determines the exit code of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request is wrong or the machine is not suitable. The user or the administrator can
-    /// change that.
+    /// A wrong request or an unsuitable machine. The user or the administrator can change that.
     Input,
-    /// Something failed during a run.
+    /// A failure during a run, such as a lost connection.
     Running,
-    /// The user interrupted the run.
+    /// An interrupt by the user.
     Interrupted,
 }
 
@@ -58,11 +57,11 @@ pub enum BenchError {
         "a {which} buffer of {requested} bytes is not available, {granted} are granted: {remedy}"
     )]
     BufferTooLarge {
-        /// `send` or `receive`.
+        /// The kind of the buffer: `send` or `receive`.
         which: &'static str,
-        /// Number of bytes that were requested.
+        /// Requested size of the buffer in bytes.
         requested: u64,
-        /// Number of bytes that would be granted.
+        /// Size of the buffer that would be granted, in bytes.
         granted: u64,
         /// The remedy, as text for the user.
         remedy: String,
@@ -112,7 +111,7 @@ pub enum BenchError {
     ConnectionLost {
         /// Number of bytes transferred before the connection ended.
         bytes: u64,
-        /// The reason, as text for the user.
+        /// The reason why the connection ended, as text for the user.
         what: String,
     },
     /// The link of linerate's host failed during the run.

@@ -23,17 +23,17 @@ const FLOOR_TIME: Duration = Duration::from_millis(500);
 const MIN_FLOORS: usize = 5;
 /// Maximum number of floor measurements, even if they take less than the intended duration.
 const MAX_FLOORS: usize = 200;
-/// Maximum number of bytes in a floor measurement. It transfers the bytes of a run up to this
-/// limit, because the floor of the memory link has no maximum duration.
+/// Maximum number of bytes in a floor measurement, which otherwise transfers as many bytes as a
+/// run. The maximum is needed because the floor of the memory link has no time limit.
 const FLOOR_BYTES: u64 = 8 << 20;
 
-/// Maximum share of a thread's time in which it may wait for a processor. If the share is larger,
-/// the run is repeated.
+/// Maximum share of a thread's time that may be lost to contention: to waits for a processor, or to
+/// the hypervisor. If a larger share is lost, the run is repeated.
 const CONTENDED_SHARE: f64 = 0.02;
-/// Maximum number of repetitions of one run because of waits for a processor.
+/// Maximum number of repetitions of one run because of contention.
 const MOST_REPETITIONS: u64 = 2;
-/// A process may make one repetition for this number of runs that remain when the process starts.
-/// With eight remaining runs, two repetitions in all are allowed.
+/// Number of remaining runs, counted when the process starts, for which the process may repeat one
+/// run. With eight remaining runs, two repetitions in all are allowed.
 const RUNS_PER_SPARE: usize = 4;
 
 /// A receiver of the progress of a sweep, such as a display.
@@ -146,10 +146,10 @@ fn make_remaining(
     Ok(())
 }
 
-/// Executes a run, and repeats it if its threads waited for a processor for more than
-/// [`CONTENDED_SHARE`] of its time. There are at most [`MOST_REPETITIONS`] repetitions, and at most
-/// `spare`, from which they are subtracted. Returns the outcome whose threads waited for the
-/// smallest share.
+/// Executes a run, and repeats it while more than [`CONTENDED_SHARE`] of a thread's time is lost to
+/// contention. A run has at most [`MOST_REPETITIONS`] repetitions. `spare` is the number of
+/// repetitions that the process may still make, and each repetition reduces it. Returns the outcome
+/// in which the smallest share was lost.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,

@@ -42,7 +42,7 @@ struct Path {
     interface: Option<KernelInterface>,
     /// MTU of the interface in bytes when the sweep began.
     mtu: u16,
-    /// The network of linerate's host.
+    /// The network of linerate's host, through which connections are opened.
     network: Network,
 }
 
@@ -88,7 +88,8 @@ impl InterfaceBench {
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // The send fails if the bench was dropped before the host ended.
+        // The send fails if the bench was dropped before the host ended. The link is then dropped,
+        // too.
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
@@ -138,8 +139,8 @@ fn open(host: &OwnHost, plan: &Plan) -> Result<AnyLink, BenchError> {
     Ok(host.open(plan.offloads.unwrap_or(false))?)
 }
 
-/// Checks that the MTU of the link is the MTU of the plan, because larger packets could not be
-/// sent.
+/// Returns an error unless the MTU of the link equals the MTU of the plan. Packets larger than the
+/// MTU of the link could not be sent.
 fn check_mtu(link: &AnyLink, name: &str, mtu: usize) -> Result<(), BenchError> {
     let has = link.capabilities().mtu;
     if has == mtu {
@@ -169,8 +170,7 @@ impl Bench for InterfaceBench {
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
-            // The sink sets this MSS on its socket and announces it. linerate's socket has the same
-            // limit.
+            // This MSS limits the segments of linerate's socket. The sink also announces it.
             max_segment: Some(max_segment(far.remote.address(), self.path.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()

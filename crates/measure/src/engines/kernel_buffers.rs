@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 /// One of the two socket buffers of a connection.
 #[derive(Clone, Copy, Debug)]
 struct BufferSide {
-    /// `send` or `receive`.
+    /// The kind of the buffer: `send` or `receive`.
     name: &'static str,
     /// Name of the kernel setting that limits the buffer.
     limit: &'static str,
@@ -32,11 +32,11 @@ const SEND: BufferSide =
 const RECEIVE: BufferSide =
     BufferSide { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
 
-/// Notes for the facts of the sweep, by name.
+/// Notes on granted buffers, by name, which are recorded among the facts of the sweep.
 type Notes = BTreeMap<String, String>;
 
-/// Checks the send buffers of the plan with a socket of this machine. A packet has `payload` bytes
-/// of data. Returns notes for the facts of the sweep.
+/// Checks the send buffers of the plan with a socket of this machine. A plan may state sizes in
+/// packets, each with `payload` bytes of data. Returns notes for the facts of the sweep.
 pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -46,8 +46,8 @@ pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(SEND, "", &plan.send_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan with a socket of this machine. A packet has `payload`
-/// bytes of data. Returns notes for the facts of the sweep.
+/// Checks the receive buffers of the plan with a socket of this machine. A plan may state sizes in
+/// packets, each with `payload` bytes of data. Returns notes for the facts of the sweep.
 pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -57,8 +57,8 @@ pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan with the sink on another machine. A packet has `payload`
-/// bytes of data. Returns notes for the facts of the sweep.
+/// Checks the receive buffers of the plan with the sink on another machine. A plan may state sizes
+/// in packets, each with `payload` bytes of data. Returns notes for the facts of the sweep.
 pub(crate) fn receiver_at(
     far: &mut RemoteSink,
     plan: &Plan,

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time beyond the run's maximum duration and a round trip that the sink has for its report.
+/// Additional time for the sink's report to arrive, after the run's maximum duration and one round
+/// trip.
 const GRACE: Duration = Duration::from_millis(500);
 /// Maximum time of a single wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
@@ -151,8 +152,8 @@ fn await_report(
 }
 
 /// Returns the time at which the sink is asked to stop. Usually the sink ends the run earlier, by
-/// its own clock. The sink's clock starts with the first byte, and therefore not at all if no byte
-/// arrives.
+/// its own clock. But the sink's clock starts with the first byte. If no byte arrives, only this
+/// request ends the run.
 fn latest_report(time_up: Instant, round_trip: Duration) -> Instant {
     time_up + round_trip + GRACE
 }
@@ -172,9 +173,10 @@ fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
 /// The duration of a run between two machines, with its bounds.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
-    /// Time from the first to the last byte, by the sink's clock.
+    /// Lower bound of the duration: the time from the first to the last byte, by the sink's clock.
     at_least: Duration,
-    /// Time from the first write to the arrival of the report, by the source's clock.
+    /// Upper bound of the duration: the time from the first write to the arrival of the report, by
+    /// the source's clock.
     at_most: Duration,
     /// Shortest round-trip time of the control connection.
     round_trip: Duration,

@@ -26,7 +26,7 @@ pub struct SerialBench {
     rules: Rules,
     /// Configuration of the line: rate, MTU, queue and header compression.
     line: SerialConfig,
-    /// Adds impairments and a capture to the sender's end of the line.
+    /// The impairments and the capture file with which the sender's end of the line is wrapped.
     wrapping: Wrapping,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn line_rate(baud: u32) -> LineRate {
     LineRate { bits_per_second, source: format!("ten bit times a byte at {baud} baud") }
 }
 
-/// Converts an error of opening the line.
+/// Converts an error of opening the line to a bench error.
 fn no_line(error: SerialError) -> BenchError {
     BenchError::Open(OpenError::Serial(error))
 }

@@ -20,9 +20,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// The results of a transfer at both ends.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    /// Result of writing.
+    /// The result of writing the data to the first stream.
     pub(crate) given: WriteResult,
-    /// Result of reading.
+    /// The result of reading the data from the second stream.
     pub(crate) taken: ReadResult,
     /// The processor time and waiting time of both threads.
     usage: Counters,

@@ -9,7 +9,7 @@ use linerate_ends::socket::{Network, Options};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Number of bytes in a write, which an iperf3 test announces to the server.
+/// Size of each `write` call in bytes, which an iperf3 test announces to the server.
 pub(super) const WRITE_SIZE: usize = 128 << 10;
 
 /// The program at the receiving end of a path.

@@ -50,7 +50,7 @@ pub struct Application {
     pub send_buffer: Option<u64>,
     /// Requested receive buffer in bytes; `None` selects automatic tuning.
     pub receive_buffer: Option<u64>,
-    /// Number of bytes in a write.
+    /// Size of each `write` call, in bytes.
     pub write_size: usize,
     /// Time that the sending program waits after each write.
     pub write_pause: Duration,

@@ -8,12 +8,12 @@ use linerate_ends::socket::Options;
 use linerate_evidence::{Change, RunEvidence};
 use std::time::Duration;
 
-/// Number of bytes in a read of the sink.
+/// Size of each `read` call of the sink, in bytes.
 const READ_SIZE: u64 = 128 << 10;
 /// Number of bytes that the kernel passes to a device at once (GSO). Writes larger than this save
 /// no processor time.
 const GSO_BURST: usize = 64 << 10;
-/// Maximum number of bytes in a write with the intervention of larger writes.
+/// Maximum size of each `write` call, in bytes, with the intervention of larger writes.
 const MAX_WRITE: usize = 4 << 20;
 /// Divisor of the time between writes with the intervention of shorter pauses.
 const SHORTER_PAUSE: u32 = 4;
@@ -23,10 +23,11 @@ const SHORTER_PAUSE: u32 = 4;
 const DISCARD_LIMIT: f64 = 2.0;
 /// Pacing rate of a transfer in small segments, as a multiple of the throughput without
 /// intervention. Five times the throughput is sufficient to prove that large packets were the
-/// limit. Pacing is needed because the path may be fast once small segments pass.
+/// limit. The rate needs a limit, because a path that drops large packets may be fast for small
+/// ones.
 const SMALL_LIMIT: f64 = 5.0;
-/// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of
-/// large packets may be zero.
+/// Minimum pacing rate of a transfer in small segments, in bytes per second. The minimum is needed
+/// because the throughput without intervention may be zero.
 const SMALL_MIN: f64 = 1e6;
 /// Minimum size in bytes of a buffer with the intervention of a larger buffer. On a path with a
 /// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in
@@ -69,7 +70,7 @@ pub(super) struct Setup {
     pub(super) options: Options,
     /// The request to the sink.
     pub(super) spec: RunSpec,
-    /// Number of bytes in a write.
+    /// Size of each `write` call, in bytes.
     pub(super) write_size: usize,
     /// Time to wait after each write.
     pub(super) write_pause: Duration,

@@ -15,15 +15,15 @@ use linerate_sim_tools::{ScenarioError, load};
 use linerate_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
 
-/// Factors by which a faster processor multiplies its processing times, in the order in which they
-/// are tried. A scenario may reject the smaller factors.
+/// Factors by which the intervention of a faster processor multiplies processing times, in the
+/// order in which they are tried. A scenario may reject the smaller factors.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
-/// Factor by which a faster link multiplies the bit rate.
+/// Factor by which the intervention of a faster link multiplies the bit rate.
 const FASTER_LINK: f64 = 1.25;
-/// Factor by which a longer queue multiplies the limit of each queue.
+/// Factor by which the intervention of longer queues multiplies the limit of each queue.
 const LONGER_QUEUE: f64 = 10.0;
-/// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
-/// for the data.
+/// Minimum share of the run in which the receiving machine must be idle to count as fast enough for
+/// the data.
 const KEEPS_UP: f64 = 0.1;
 /// Milliseconds in a second.
 const MILLIS: f64 = 1e3;
@@ -225,7 +225,8 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     }
     let rate = as_f64(blueprint.rate().bits_per_second());
     let on_wire = if blueprint.is_shared() {
-        // On a shared wire, the busy time includes acknowledgements and collisions of all stations.
+        // Acknowledgements and collisions of all stations also occupy a shared wire, so the
+        // measured busy time is used.
         let wire = outcome.wires.first()?;
         rate * wire.counted.busy.as_secs_f64() / outcome.time.as_secs_f64()
     } else {
@@ -333,8 +334,9 @@ fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     [share(busy.total(end)), share(busy.for_peer_window(end)), share(busy.for_send_buffer(end))]
 }
 
-/// Returns the states of the sender, computed from the clocks of the connection. These clocks do
-/// not distinguish a full congestion window from other waits for the path.
+/// Returns the share of the run that the sender spent in each state, computed from the clocks of
+/// the connection. These clocks do not distinguish a full congestion window from other waits for
+/// the path.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after the end of a run in which the sink is expected to report. A later report is requested
-/// explicitly.
+/// Time that the sink has for its report after the end of a run. If no report has arrived by then,
+/// the report is requested explicitly.
 const GRACE: Duration = Duration::from_millis(700);
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -34,7 +34,7 @@ pub(super) struct Carried {
     pub(super) near: EndEvidence,
     /// Evidence of the receiving end; empty for an iperf3 server.
     pub(super) far: EndEvidence,
-    /// Total throughput of all connections.
+    /// Total throughput of all connections, in bytes per second.
     pub(super) bytes_per_second: f64,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // The server does not check these byte counts, so an unknown count may be zero.
+    // The server does not check these byte counts, so zero can stand for an unknown count.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }

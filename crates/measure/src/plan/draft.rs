@@ -76,9 +76,9 @@ pub struct Draft {
         with = "seconds::optional"
     )]
     pub budget: Option<Duration>,
-    /// Number of bytes in a write of the source.
+    /// Size of each `write` call of the source, in bytes.
     pub write_size: NonZeroU32,
-    /// Number of bytes in a read of the sink.
+    /// Size of each `read` call of the sink, in bytes.
     pub read_size: NonZeroU32,
     /// Size of the largest IP packet in bytes.
     pub mtu: u16,
@@ -107,8 +107,8 @@ const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const FEWEST_WITH_BASELINE: u64 = 48;
 
 impl Draft {
-    /// Returns the experiment of 1988 on the engine `on`: every pair of buffers from 1 to 17
-    /// packets, with four runs of 8 MiB each, in random order.
+    /// Returns the plan of Van Jacobson's experiment of 1988 on the engine `on`: every pair of
+    /// buffers from 1 to 17 packets, with four runs of 8 MiB each, in random order.
     ///
     /// On [`BenchKind::Stack`] a run takes milliseconds. Each cell therefore has 32 runs, with
     /// baseline runs between them. On two shared cores this sweep takes one to two minutes. It

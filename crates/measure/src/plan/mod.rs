@@ -367,7 +367,8 @@ mod tests {
             (BenchKind::Sim, Some("set"), |draft| draft.set.push("b=1".to_owned())),
             (BenchKind::Kernel, Some("blocks"), |draft| draft.blocks = false),
             (BenchKind::Kernel, Some("budget_seconds"), |draft| draft.budget = MINUTE),
-            // The budget also removes the baseline, but the budget is reported.
+            // The time budget also removes the baseline. The budget is the difference that is
+            // reported, because it is the cause.
             (BenchKind::Stack, Some("budget_seconds"), |draft| draft.budget = MINUTE),
             // These values are the defaults, so the plans are equal.
             (BenchKind::Tap, None, |draft| draft.family = Some(Family::Ipv4)),

@@ -1,4 +1,4 @@
-//! The plan of the experiment of 1988 on the simulated machines of a scenario.
+//! The plan of Van Jacobson's experiment of 1988 on the simulated machines of a scenario.
 
 use super::draft::Draft;
 use super::kind::BenchKind;
@@ -6,8 +6,9 @@ use linerate_sim_tools::{ScenarioError, load};
 use std::num::NonZeroU32;
 
 impl Draft {
-    /// Returns the experiment of 1988 on the machines of the scenario `name`, whose parameters are
-    /// changed by `changes` (`KEY=VALUE`). MTU, write size and read size are those of the scenario.
+    /// Returns the plan of Van Jacobson's experiment of 1988 on the machines of the scenario
+    /// `name`. `changes` (each as `KEY=VALUE`) changes parameters of the scenario. MTU, write size
+    /// and read size are those of the scenario.
     ///
     /// # Errors
     /// The errors of [`load`], or the scenario has no bulk transfer.
@@ -28,7 +29,8 @@ impl Draft {
     }
 }
 
-/// Converts a size in bytes; returns `None` for zero and for sizes above 4 GiB.
+/// Converts a size in bytes to the type of a plan's fields; returns `None` for zero and for sizes
+/// above 4 GiB.
 fn size(bytes: usize) -> Option<NonZeroU32> {
     u32::try_from(bytes).ok().and_then(NonZeroU32::new)
 }

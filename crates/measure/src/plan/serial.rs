@@ -1,5 +1,5 @@
-//! The plan of the experiment of 1988 on a serial line, whose rate determines the duration of a
-//! run.
+//! The plan of Van Jacobson's experiment of 1988 on a serial line, whose rate determines the
+//! duration of a run.
 
 use super::Plan;
 use super::draft::Draft;
@@ -17,9 +17,9 @@ const SECONDS: u64 = 4;
 const FEWEST_PACKETS: u64 = 8;
 
 impl Draft {
-    /// Returns a reduced experiment of 1988 for a serial line of `baud`, which takes minutes
-    /// instead of days. It has buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds
-    /// for each cell.
+    /// Returns the plan of a reduced form of Van Jacobson's experiment of 1988 on a serial line of
+    /// `baud`. The reduced form takes minutes instead of days. It has buffers of 1, 2, 4 and 8
+    /// packets, and two runs of about four seconds for each cell.
     #[must_use]
     pub fn of_serial(baud: NonZeroU32) -> Self {
         let mut draft = Self::of_1988(BenchKind::Serial);

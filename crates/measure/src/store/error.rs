@@ -50,7 +50,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Converts an error that occurred while writing the file or folder `path`.
+    /// Converts an error that occurred while writing the file or folder `path` to a store error.
     #[must_use]
     pub fn writing(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -66,7 +66,7 @@ impl StoreError {
         Self::Damaged { path: folder.join(super::START), what }
     }
 
-    /// Converts an error that occurred while reading the file `path`.
+    /// Converts an error that occurred while reading the file `path` to a store error.
     pub(super) fn reading(path: &Path, source: io::Error) -> Self {
         Self::Reading { path: path.to_owned(), source }
     }

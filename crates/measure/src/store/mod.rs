@@ -31,7 +31,7 @@ const RUNS: &str = "runs.jsonl";
 
 /// Maximum number of retries to lock the file of runs while only readers hold the lock.
 const MOST_LOCK_RETRIES: u32 = 100;
-/// Time between two retries. A reader holds its lock for microseconds.
+/// Time between two attempts to lock the file of runs. A reader holds its lock for microseconds.
 const RETRY_LOCK: Duration = Duration::from_millis(1);
 
 /// The folder of a sweep that is running. This process holds a lock on the file of runs.

@@ -39,14 +39,14 @@ impl SavedSweep {
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // The sweep created the file of runs after this function had not found it. Both files
-            // are read again.
+            // This function has not found the file of runs, but the sweep has created the file
+            // since. Both files are read again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });
             }
-            // A sweep creates the file of runs before the plan. Its process ended between the two
-            // steps.
+            // A sweep creates the file of runs before the plan. If there is only an empty file of
+            // runs, the process ended between these two steps.
             (None, Some(text)) if text.is_empty() => return Ok(None),
             (None, Some(_)) => {
                 let what = "it is not there".to_owned();
@@ -75,8 +75,8 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 /// Has a process locked the file of runs at `path`, because it executes the sweep? The shared lock
-/// of this function is held for a moment only. [`Store::resume`](super::Store::resume) waits for
-/// it.
+/// of this function is held for a moment only. [`Store::resume`](super::Store::resume) waits until
+/// that lock is released.
 fn is_locked(path: &Path) -> bool {
     let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(locked)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     /// The file of runs is cut at every byte. Other files are removed, as if the sweep had ended
-    /// before it wrote these files.
+    /// before it wrote these files. The folder must be readable in each case.
     #[test]
     fn a_sweep_that_ended_at_any_moment_is_readable() {
         let (_directory, folder, _store) = three_runs();

@@ -26,8 +26,9 @@ impl<L: Link + Readiness> End<L> {
         Self::counting_packets(false, address.into(), seed, link)
     }
 
-    /// Creates a host like [`new`](Self::new). If `count_packets`, the host counts its packets in
-    /// the IPv4 identification field, which saves bytes if the link compresses headers (RFC 1144).
+    /// Creates a host like [`new`](Self::new). If `count_packets`, the host numbers its packets
+    /// consecutively in the IPv4 identification field. A link that compresses headers (RFC 1144)
+    /// then omits the field, which saves bytes.
     pub(crate) fn counting_packets(
         count_packets: bool,
         address: IpAddr,
@@ -96,7 +97,7 @@ fn spread(seed: u64, host: u8) -> [u8; 32] {
     bytes
 }
 
-/// Converts an error of the link.
+/// Converts an error of the link to a bench error.
 fn link_failed(error: LinkError) -> BenchError {
     match error {
         LinkError::Io { errno, what } => {

@@ -108,8 +108,8 @@ impl Rules {
         self.compresses_headers && self.family == Family::Ipv4
     }
 
-    /// Does the link compress headers (RFC 1144)? If so, the host counts its packets in the IPv4
-    /// identification field.
+    /// Does the link compress headers (RFC 1144)? If so, the host numbers its packets consecutively
+    /// in the IPv4 identification field, which compression can then omit.
     pub(crate) const fn compresses_headers(&self) -> bool {
         self.compresses_headers
     }

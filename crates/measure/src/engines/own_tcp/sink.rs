@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Sink<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
-    /// Buffer for one read.
+    /// The buffer that is passed to each read.
     buffer: Vec<u8>,
     /// Number of bytes read so far.
     read: u64,
@@ -131,8 +131,9 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // The time is checked before the end of the stream. A source that notices the end of
-            // the maximum duration first closes the stream, which is not an error.
+            // The time is checked before the end of the stream. The source closes the stream if it
+            // notices earlier than the sink that the maximum duration has passed. That is not an
+            // error.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
@@ -227,7 +228,7 @@ impl<'a> Sink<'a> {
         end.turn(now)
     }
 
-    /// Returns the error of a failed connection.
+    /// Returns the error of a connection that failed because of `what`.
     fn lost(&self, what: &str) -> BenchError {
         BenchError::ConnectionLost { bytes: self.read, what: what.to_owned() }
     }

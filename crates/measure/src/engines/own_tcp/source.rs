@@ -21,11 +21,11 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Source<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
-    /// Data of one write.
+    /// The data that is passed to one write.
     block: Vec<u8>,
     /// Number of bytes of `block` that have already been written.
     offset: usize,
-    /// Number of bytes written in all.
+    /// Total number of bytes written so far.
     written: u64,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the error of a failed connection.
+    /// Converts the error of a failed connection to a bench error.
     fn lost(&self, error: Error) -> BenchError {
         BenchError::ConnectionLost { bytes: self.written, what: error.to_string() }
     }

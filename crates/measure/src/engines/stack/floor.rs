@@ -59,7 +59,7 @@ pub(crate) fn measure(
     Ok(Floor { bytes: request.bytes, time: ended.since(began), how: how(request) })
 }
 
-/// Describes the transfer, for the facts of a sweep.
+/// Describes how the floor is measured, for the facts of a sweep.
 fn how(request: &RunRequest) -> String {
     let pattern = if request.verify { ", made and compared byte for byte as in a run" } else { "" };
     format!(
@@ -95,7 +95,7 @@ struct Writer<'a> {
     pattern: Pattern,
     /// Data of one write of the program.
     block: Vec<u8>,
-    /// The send buffer.
+    /// The buffer that takes the place of TCP's send buffer.
     buffer: Vec<u8>,
     /// Number of data bytes in a full frame.
     payload: usize,
@@ -131,12 +131,13 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // The reader can still receive the frames in the link after the sending end is dropped.
+        // The writer does not wait for the reader, which can still receive the frames in the link
+        // after the sending end is dropped.
         Ok(began)
     }
 
     /// Copies `count` bytes of the program's data, from `position` on, to the send buffer: the
-    /// first copy.
+    /// first of the four copies of a transfer.
     fn fill(&mut self, position: u64, count: usize) {
         let mut filled = 0;
         while filled < count {
@@ -152,8 +153,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Copies `count` bytes of the send buffer to frames, and computes checksums: the second copy
-    /// and the first checksum.
+    /// Copies `count` bytes of the send buffer to frames, and computes checksums: the second of the
+    /// four copies of a transfer, and the first of its two checksums.
     fn send(&mut self, count: usize, interrupt: &Interrupt) -> Result<(), BenchError> {
         let mut sent = 0;
         while sent < count {
@@ -184,7 +185,7 @@ struct Reader<'a> {
     waiting_link: WaitingLink,
     request: &'a RunRequest,
     pattern: Pattern,
-    /// The receive buffer.
+    /// The buffer that takes the place of TCP's receive buffer.
     buffer: Vec<u8>,
     /// Buffer for one read of the program.
     block: Vec<u8>,
@@ -219,8 +220,9 @@ impl<'a> Reader<'a> {
         Ok(MonotonicClock.now())
     }
 
-    /// Verifies the checksums of frames, and copies their data to the receive buffer: the second
-    /// checksum and the third copy. Returns the number of received bytes.
+    /// Verifies the checksums of frames, and copies their data to the receive buffer: the second of
+    /// the two checksums of a transfer, and the third of its four copies. Returns the number of
+    /// received bytes.
     fn receive(&mut self) -> Result<usize, BenchError> {
         let (buffer, mut arrived, mut damaged) = (&mut self.buffer, 0, false);
         let received = self.waiting_link.link.receive(BUDGET, |frame| {
@@ -233,7 +235,8 @@ impl<'a> Reader<'a> {
         if damaged { Err(broken_by("a wrong checksum")) } else { Ok(arrived) }
     }
 
-    /// Copies the first `arrived` bytes of the receive buffer to the program: the fourth copy.
+    /// Copies the first `arrived` bytes of the receive buffer to the program: the last of the four
+    /// copies of a transfer.
     fn take(&mut self, arrived: usize) -> Result<(), BenchError> {
         for part in self.buffer[..arrived].chunks(self.block.len()) {
             let block = &mut self.block[..part.len()];
@@ -254,7 +257,7 @@ fn buffer_size(requested: u64, payload: usize) -> usize {
     segments.clamp(1, BUDGET) * payload
 }
 
-/// Converts an error of the link.
+/// Converts an error of the link to a bench error.
 fn broken(error: LinkError) -> BenchError {
     broken_by(&error.to_string())
 }

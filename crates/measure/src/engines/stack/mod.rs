@@ -37,7 +37,7 @@ const PORT: u16 = 9;
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// Adds impairments and a capture to the sender's end of the link.
+    /// The impairments and the capture file with which the sender's end of the link is wrapped.
     wrapping: Wrapping,
 }
 
@@ -59,7 +59,7 @@ impl StackBench {
     }
 }
 
-/// Converts an error of creating a memory link with an MTU of `mtu` bytes.
+/// Converts an error of creating a memory link with an MTU of `mtu` bytes to a bench error.
 fn no_link(error: MemoryError, mtu: usize) -> BenchError {
     match error {
         MemoryError::Descriptor { errno } => BenchError::Io {

@@ -100,8 +100,8 @@ fn send(
             || transfer.is_late(MonotonicClock.now())
     };
     let given = write_task(transfer.request).run(&stream, |_, _| stop());
-    // The shutdown fails if the sink has reset the connection, as it does when the maximum duration
-    // has passed.
+    // The shutdown fails if the sink has reset the connection because the maximum duration has
+    // passed. That is a normal end, so the error is ignored.
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {

@@ -53,7 +53,8 @@ pub struct TapBench {
     settings: BTreeMap<String, String>,
     /// The device; `None` while a run uses it, and after a run has failed.
     tap: Option<Tap>,
-    /// Adds impairments and a capture to linerate's end of the device during a run.
+    /// The impairments and the capture file with which linerate's end of the device is wrapped
+    /// during a run.
     wrapping: Wrapping,
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
 
 /// The result of the receiving end, which uses the kernel's TCP.
 struct Received {
-    /// Result of reading.
+    /// The result of reading the data from the kernel's socket.
     taken: ReadResult,
     /// Time at which reading ended, by the clock of linerate's end.
     finished: linerate_units::Instant,

@@ -84,13 +84,14 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// Copies the data of one datagram from the program to the send buffer: the first copy.
-    /// `position` is the offset of this data in the transfer. Returns the number of bytes.
+    /// Copies the data of one datagram from the program to the send buffer: the first of the four
+    /// copies of a transfer. `position` is the offset of this data in the transfer. Returns the
+    /// number of bytes.
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // After the last requested byte, datagrams of one byte follow until enough bytes have
-        // arrived. They replace dropped datagrams.
+        // Dropped datagrams leave the number of received bytes too small. After the last requested
+        // byte, datagrams of one byte therefore follow until enough bytes have arrived.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);
@@ -99,8 +100,8 @@ impl<'a> Frames<'a> {
         length
     }
 
-    /// Copies `length` bytes of the send buffer to a frame, and computes a checksum: the second
-    /// copy and the first checksum.
+    /// Copies `length` bytes of the send buffer to a frame, and computes a checksum: the second of
+    /// the four copies of a transfer, and the first of its two checksums.
     fn send(&mut self, length: usize) -> Result<(), BenchError> {
         let (buffer, headers) = (&self.buffer[..length], self.headers);
         let mut is_sent = false;
@@ -131,7 +132,8 @@ impl<'a> Frames<'a> {
     }
 
     /// Receives a batch of datagrams and verifies their checksums. Copies their data to the receive
-    /// buffer and to the program: the third and fourth copy. Returns the number of data bytes.
+    /// buffer and to the program: the last two of the four copies of a transfer. Returns the number
+    /// of data bytes.
     fn receive(
         &mut self,
         position: u64,
@@ -197,7 +199,7 @@ fn data(packet: &[u8]) -> Option<&[u8]> {
     (pseudo + Sum::of(datagram)).is_valid().then(|| &datagram[UdpHeader::LENGTH..])
 }
 
-/// Converts an error of the link.
+/// Converts an error of the link to a bench error.
 fn broken(error: LinkError) -> BenchError {
     BenchError::ConnectionLost {
         bytes: 0,

@@ -61,8 +61,8 @@ pub(crate) fn send_all(
     while !progress.is_complete() {
         sent -= progress.await_room(sent)?;
         let left = usize::try_from(request.bytes.saturating_sub(sent)).unwrap_or(usize::MAX);
-        // After the last requested byte, datagrams of one byte follow until enough bytes have
-        // arrived. They replace dropped datagrams.
+        // Dropped datagrams leave the number of received bytes too small. After the last requested
+        // byte, datagrams of one byte therefore follow until enough bytes have arrived.
         let length = payload.min(left.max(1));
         if request.verify {
             pattern.fill(sent, &mut block[..length]);

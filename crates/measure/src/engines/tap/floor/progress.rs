@@ -9,7 +9,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Maximum number of datagrams in flight. They fit into the kernel's receive buffer.
+/// Maximum number of datagrams in flight, chosen so that they fit into the kernel's receive buffer.
 const WINDOW: u64 = 64;
 /// Time without progress after which the datagrams in flight count as dropped.
 const STALL: Duration = Duration::from_millis(50);
