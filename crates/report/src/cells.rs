@@ -8,7 +8,8 @@ use linerate_evidence::BufferSize;
 use linerate_verdict::CellSummary;
 use std::fmt::Write;
 
-/// Returns the section. Lines have at most the width of `style`, unless a single cell is wider.
+/// Returns the section with all cells. Lines have at most the width of `style`, unless a single
+/// cell is wider.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let unit = Unit::up_to(report.best());
     let mut text = format!(

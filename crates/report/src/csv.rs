@@ -92,8 +92,8 @@ fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
     columns.iter().map(value).collect()
 }
 
-/// Formats a line of the file. Values with a comma, a quote or a part of a line break are quoted
-/// (RFC 4180 §2).
+/// Formats a line of the CSV file. Values with a comma, a quote or a part of a line break are
+/// quoted (RFC 4180 §2).
 fn line(values: impl Iterator<Item = String>) -> String {
     let quoted = values.map(|value| {
         if value.contains([',', '"', '\r', '\n']) {

@@ -1,5 +1,5 @@
-//! The section of the text report with the cells whose buffers are equal. Like the table of 1988,
-//! it has the throughput between the programs and the bit rate on the wire.
+//! The section of the text report with the cells whose buffers are equal. Like Van Jacobson's table
+//! of 1988, the section has the throughput between the programs and the bit rate on the wire.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -11,7 +11,7 @@ Equal buffers
     buffer    task KB/s    wire Mb/s    % of maximum
 ";
 
-/// Returns the section; empty if the plan has no cells with equal buffers.
+/// Returns the section with the cells whose buffers are equal; empty if the plan has no such cells.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let diagonal = report.table.diagonal();
     if diagonal.is_empty() {
@@ -25,8 +25,8 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     text
 }
 
-/// Returns the line of a cell: its buffer, its throughput, its bit rate and its percentage of the
-/// maximum.
+/// Formats the line about a cell: its buffer, its throughput, its bit rate and its percentage of
+/// the maximum.
 fn row(report: &Report<'_>, summary: &CellSummary<'_>) -> String {
     let median = summary.median();
     let bench = &report.start.facts.bench;

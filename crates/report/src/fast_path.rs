@@ -8,7 +8,7 @@ use linerate_evidence::{EndCounters, FastPath};
 /// summed.
 const TOLD: usize = 6;
 
-/// Returns the section; empty if neither end reports hits and misses.
+/// Returns the section about header prediction; empty if neither end reports hits and misses.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let sender = line("sender", total(report.runs.iter().map(|run| &run.counters.sender)));
     let receiver = line("receiver", total(report.runs.iter().map(|run| &run.counters.receiver)));
@@ -16,8 +16,8 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     if lines.is_empty() { lines } else { format!("Segments that took the fast path\n{lines}") }
 }
 
-/// Returns the line about one end of the runs; empty if the end has no header prediction or no
-/// segments.
+/// Formats the line about the sender or the receiver, with the hits and misses of all runs. Returns
+/// an empty string if this end has no header prediction or received no segments.
 fn line(end: &str, path: Option<FastPath>) -> String {
     let line = path.and_then(|path| {
         let share = notation::fine_percent(path.share()?);

@@ -16,7 +16,8 @@ const WIDEST: usize = 5;
 /// Minimum width of a cell in characters at which the map shows the rate as a figure.
 const NARROWEST_FIGURE: usize = 3;
 
-/// Returns the map of rates; empty if the table has fewer than two rows or columns.
+/// Returns the heat map of rates as text. Returns an empty string if the table has fewer than two
+/// rows or columns, if only equal buffers were measured, or if no rate is above zero.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let (sends, receives) = (report.table.sends(), report.table.receives());
     let best = report.best();
@@ -40,7 +41,7 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text
 }
 
-/// Returns the map of limits; empty if the report has no limits or no rate above zero.
+/// Returns the heat map of limits as text; empty if the report has no limits or no rate above zero.
 pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
     let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
     if report.limits.is_empty() || best <= 0.0 {
@@ -157,8 +158,8 @@ impl<'a> Map<'a> {
         )
     }
 
-    /// Returns the name and the labels of the columns. Only every n-th column is labelled if all
-    /// labels would touch.
+    /// Returns the heading of the map: the name of the horizontal axis, and the labels of the
+    /// columns. Only every n-th column is labelled if all labels would touch.
     fn axis(&self) -> String {
         let labels: Vec<String> = self.shown.iter().map(ToString::to_string).collect();
         let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
@@ -166,8 +167,9 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // A label begins above the first column of its group. If columns are wide, the label is
-            // right-aligned like the figures of its column.
+            // If only some columns are labelled, a label begins above the first column of its
+            // group. If columns are wide, the label is right-aligned like the figures of its
+            // column.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {
@@ -183,8 +185,8 @@ impl<'a> Map<'a> {
         format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
     }
 
-    /// Returns the row of a send buffer. `cell` formats a measured cell, and `predicted` formats a
-    /// predicted rate in bytes per second.
+    /// Returns the row of the map for the send buffer `send`. `cell` formats a measured cell, and
+    /// `predicted` formats a predicted rate in bytes per second.
     fn row(
         &self,
         send: BufferSize,

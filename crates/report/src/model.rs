@@ -63,7 +63,7 @@ fn baseline(report: &Report<'_>) -> Option<Baseline> {
     })
 }
 
-/// Returns the section; empty if the machine's speed was constant.
+/// Returns the section about the machine's speed; empty if the speed was constant.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let Some(model) = Model::of(report) else { return String::new() };
     let mut text = format!(

@@ -340,7 +340,8 @@ fn legend(x: usize, top: usize) -> String {
     text
 }
 
-/// Returns a text at this position. `anchor` is the value of `text-anchor`.
+/// Returns an SVG text element at this position. `anchor` is the value of its attribute
+/// `text-anchor`.
 fn label(x: usize, y: usize, anchor: &str, words: &str) -> String {
     format!(
         "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"#1a1a1a\">{}</text>\n",

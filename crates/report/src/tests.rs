@@ -109,7 +109,8 @@ fn a_picture_has_room_for_the_labels_of_any_buffers() {
     design.receive_buffers = "1000001B,1048577B".parse().unwrap();
     let runs = records(&design, |cell, repeat| 1e9 * noise(cell, repeat, 0.1));
     let svg = Report::new(&design, &start(), &runs).picture();
-    // Labels left of the map end at this position, and each character is 7 pixels wide.
+    // Labels left of the map end at this position. Each character is 7 pixels wide, so a label is
+    // not cut off if it is shorter than the space left of this position.
     let left = svg.split("text-anchor=\"end\"").next().unwrap();
     let place = *numbers(left, "x").last().unwrap();
     let names =

@@ -27,7 +27,8 @@ impl Report<'_> {
 }
 
 /// Returns the verdict: whether the sweep is conclusive, and what limits the cells. The verdict
-/// consists of some kinds of findings, and is empty if there are no findings of these kinds.
+/// consists of the findings that [`is_verdict`] selects, and is empty if there are no such
+/// findings.
 fn verdict(findings: &[Finding], style: Style) -> String {
     let lines = findings
         .iter()

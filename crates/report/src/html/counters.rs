@@ -22,7 +22,7 @@ const FIRST: [&str; 11] = [
     names::RECEIVE_WINDOW_LIMITED_MICROS,
     names::SEND_BUFFER_LIMITED_MICROS,
 ];
-/// Maximum number of charts.
+/// Maximum number of counters that are drawn as charts.
 const MOST: usize = 12;
 /// Maximum number of marks of a counter at one end. Of more runs, only every n-th is drawn.
 const MARKS: usize = 1_000;

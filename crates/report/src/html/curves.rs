@@ -9,8 +9,9 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
 
-/// Returns the HTML content of the section. One curve shows the cells with equal buffers. For each
-/// end, another curve varies its buffer while the other buffer has its largest size.
+/// Returns the HTML content of the section of curves. One curve shows the cells with equal buffers.
+/// Two further curves vary the buffer of one end, while the buffer of the other end has its largest
+/// size.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let table = &report.table;
     let (Some(&send), Some(&receive)) = (table.sends().last(), table.receives().last()) else {

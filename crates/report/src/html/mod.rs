@@ -105,7 +105,8 @@ impl Report<'_> {
     /// Returns a note if runs of the plan are missing; empty if all runs are complete.
     fn partial(&self) -> String {
         let (done, all) = (self.runs.len() as u64, self.design.run_count());
-        // With a time budget, missing cells are predicted, and a finding says so.
+        // With a time budget, missing cells are predicted, and a finding says so. The note would
+        // only repeat that finding.
         if done >= all || self.design.budget.is_some() {
             return String::new();
         }
