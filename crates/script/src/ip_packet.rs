@@ -284,7 +284,8 @@ mod tests {
         assert_eq!((parsed.protocol, parsed.payload.len()), (Protocol::UDP, 16));
         assert_eq!(parsed.flow_label, Some(0x12345));
         assert_eq!((bytes[6], bytes[40], bytes[48], bytes[72]), (0, 43, 60, 17));
-        // Extension headers after the fragment header belong to the fragmentable part.
+        // Extension headers after the fragment header belong to the fragmentable part, so the eight
+        // bytes of this fragment are the Destination Options header.
         let bytes = build(V6, "[hopopts][frag 1 0:8][dstopts]").unwrap();
         assert_eq!((bytes.len(), bytes[40], bytes[48], bytes[56]), (64, 44, 60, 17));
     }

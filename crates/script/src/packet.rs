@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// A packet that the host sent, with its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
-    /// Time since the start of the script.
+    /// Time at which the host sent the packet, since the start of the script.
     pub(crate) at: linerate_units::Duration,
     pub(crate) bytes: Vec<u8>,
     /// The encoding on a serial line; `None` on a link without one.
@@ -205,7 +205,8 @@ pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
 /// expect TCP segments, UDP datagrams, and errors and echoes of ICMP. A host also sends other
 /// messages on its own, such as Neighbour Discovery.
 pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> bool {
-    /// The messages of Neighbour Discovery and MLD have larger types.
+    /// The largest ICMPv6 type that a script can expect. Neighbour Discovery and MLD have larger
+    /// types.
     const ECHO_REPLY_V6: u8 = 129;
     let Ok(packet) = ParsedPacket::parse(packet) else { return false };
     let is_wanted = match packet.protocol {

@@ -13,7 +13,7 @@ pub struct Report {
     pub took: Duration,
     /// The output of `print` statements.
     pub printed: String,
-    /// All packets in both directions, in order.
+    /// The packets in both directions, in order; only the first 10,000, if there are more.
     pub trace: Vec<Traced>,
 }
 
@@ -57,7 +57,7 @@ pub enum Verdict {
     },
     /// The host could not be run, because of an error of the machine.
     Broken {
-        /// Line of the script at which this happened.
+        /// Line of the script at which the error occurred.
         line: u32,
         /// Description of the error.
         what: String,
@@ -67,7 +67,7 @@ pub enum Verdict {
 /// The first difference between a script and the behaviour of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deviation {
-    /// Line of the script.
+    /// Line of the script that contains the expected event.
     pub line: u32,
     /// A description of the difference.
     pub what: String,

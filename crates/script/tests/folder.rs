@@ -12,7 +12,8 @@ fn all() -> Vec<ScriptFile> {
     found.scripts
 }
 
-/// The comment before `--ip_version=ipv4` in a script that depends on IPv4, followed by the reason.
+/// The beginning of the comment before `--ip_version=ipv4` in a script that depends on IPv4. The
+/// reason follows it.
 const IPV4_ONLY: &str = "// IPv4 only: ";
 
 /// Runs scripts, and returns the descriptions of those that do not pass.

@@ -12,7 +12,8 @@ use std::path::Path;
 
 /// Maximum duration of a script in this test. Longer scripts are run only on request.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Behaviours that do not depend on real time: a pause of the machine does not change the result.
+/// Folders of scripts that test behaviours which do not depend on real time: a pause of the machine
+/// does not change the result.
 const TIMELESS: [&str; 15] = [
     "challenge-ack",
     "close",

@@ -36,7 +36,8 @@ pub(crate) struct Flows {
     /// The ports of the host and of its peer, for datagrams whose ports the script does not give.
     datagram_ports: (u16, u16),
     list: Vec<Flow>,
-    /// Index of the connection to which segments without ports belong.
+    /// Index of the connection to which segments without ports belong; `None` before the first
+    /// connection.
     current: Option<usize>,
     /// Whether a socket listens, so that the next SYN of the script opens a connection.
     is_awaited: bool,
@@ -62,8 +63,8 @@ struct Flow {
     remote_port: u16,
     local: Option<Origin>,
     remote: Option<Origin>,
-    /// Initial sequence number of a peer's new SYN on an existing connection, which the host may
-    /// refuse.
+    /// Initial sequence number of a new SYN that the peer sent on the existing connection, until
+    /// the host answers this SYN with one of its own; `None` if no such SYN is pending.
     offered: Option<Origin>,
     /// TSvals on the wire, by their values in the script.
     timestamps: BTreeMap<u32, u32>,

@@ -130,7 +130,8 @@ impl KernelMachine {
                 Ipv6Addr::UNSPECIFIED.into()
             }
         };
-        // An address that is added to an interface after it is up can be used immediately.
+        // The interface is brought up first. An address that is added after that can be used
+        // immediately.
         interface.set_up()?;
         interface.add_address(settings.local, 16)?;
         interface.add_route(everywhere, 0, None)?;

@@ -24,7 +24,8 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 /// Options for running a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to compare only events and their order, not times. For real time on a busy machine.
+    /// Whether to compare only events and their order, not times. This suits real time on a busy
+    /// machine.
     pub untimed: bool,
     /// The IP version over which the script runs.
     pub family: Family,
@@ -38,9 +39,10 @@ pub(crate) struct Run<'a, M> {
     machine: M,
     flows: Flows,
     /// The call in progress: its line in the script, the call, and the time at which it should
-    /// return.
+    /// return. `None` between calls.
     waiting: Option<(u32, &'a CallEvent, Duration)>,
-    /// Number of the socket to whose connection assertions refer.
+    /// Number of the socket to whose connection assertions refer; `None` before the first
+    /// connection.
     current_socket: Option<i32>,
     printed: String,
     trace: Vec<Traced>,

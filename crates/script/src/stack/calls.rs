@@ -254,8 +254,9 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Executes `connect` on a socket that is already connecting or connected. Returns `None` if
-    /// the call must wait, which `waits` permits.
+    /// Executes `connect` on a socket that is already connecting or connected. During the
+    /// handshake, returns `None` if the call may wait (`waits`), and otherwise the error
+    /// `EALREADY`.
     pub(super) fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
         let state = match self.connection(fd) {
             Ok(connection) => connection.state(),
@@ -319,7 +320,8 @@ impl StackMachine {
         let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
         if self.now.since(self.begin) >= began + wait {
-            // As in Linux, the connection then continues in the background.
+            // The linger time is over. As in Linux, the connection then continues in the
+            // background.
             let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
             return false;
         }

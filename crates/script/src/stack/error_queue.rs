@@ -42,7 +42,8 @@ pub(super) struct ErrorQueue {
     notices: VecDeque<Notice>,
 }
 
-/// A pending entry: it becomes readable when the data of its write are sent or acknowledged.
+/// A pending entry of the error queue. It becomes readable when the data of its write are sent or
+/// acknowledged.
 #[derive(Debug)]
 struct Waiting {
     /// Stream position of the end of the write's data.
@@ -60,7 +61,7 @@ enum What {
     Timestamp { kind: i64, key: u32 },
 }
 
-/// An entry that can be read.
+/// An entry of the error queue that can be read.
 #[derive(Debug, PartialEq, Eq)]
 enum Notice {
     /// Completion of all zero-copy writes from the first number to the second.

@@ -10,7 +10,7 @@ use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
 use std::net::SocketAddr;
 
-/// The sysctl `net.ipv4.tcp_fastopen`, with the default value of Linux.
+/// The settings of the sysctl `net.ipv4.tcp_fastopen`. The default is that of Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastOpenRules {
     /// Whether outgoing connections may use Fast Open (`MSG_FASTOPEN`).

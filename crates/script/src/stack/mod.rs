@@ -33,8 +33,8 @@ use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of turns at one instant of virtual time. A host that exceeds it makes no
-/// progress.
+/// Maximum number of turns at one instant of virtual time. A host that still has work after so many
+/// turns never becomes idle, so the script is ended.
 const TURNS: usize = 100_000;
 /// The seed of the host. It is constant, so that every run of a script is identical.
 const SEED: [u8; 32] = *b"a script always finds this host.";
@@ -74,13 +74,15 @@ struct StackMachine {
     config: linerate_tcp::Config,
     /// Whether listeners use SYN cookies.
     syn_cookies: SynCookies,
-    /// Limit of unsent bytes that sockets have by default (`tcp_notsent_lowat`).
+    /// Limit of unsent bytes that sockets have by default (`tcp_notsent_lowat`); `None` for no
+    /// limit.
     unsent_low_water: Option<u32>,
     /// The rules for TCP Fast Open.
     fast_open: FastOpenRules,
     /// Keep-alive settings of sockets that enable keep-alive probes.
     keep_alive: linerate_tcp::KeepAlive,
     /// The call in progress: the call, the number of the socket that it may create, and its start.
+    /// `None` between calls.
     waiting: Option<(Call, i32, Duration)>,
     finished: Option<(Duration, Answer)>,
     /// Bytes that the write in progress has written so far.
@@ -93,7 +95,8 @@ impl StackMachine {
         let everywhere = if settings.local.is_ipv4() { IpCidr::ALL_IPV4 } else { IpCidr::ALL_IPV6 };
         let here = IpCidr::new(settings.local, 16).unwrap_or(everywhere);
         let mut config = StackConfig::new(mac, here);
-        // Header compression expects the identification to grow by one (RFC 1144 §3.2.2).
+        // Header compression expects the IP identification to grow by one with each packet (RFC
+        // 1144 §3.2.2).
         config.count_packets = settings.line == Some(Line::Cslip);
         let route = Route::direct(everywhere);
         config.routes.push(route);
@@ -251,7 +254,8 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The MTU in a script includes an IPv4 header, which is shorter than an IPv6 header.
+            // The MTU in a script of IPv4 includes an IPv4 header. Over IPv6 the difference to the
+            // longer IPv6 header is subtracted.
             let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
             value.saturating_sub(longer.into())
         })

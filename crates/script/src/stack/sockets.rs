@@ -54,7 +54,7 @@ pub(super) struct UnconnectedOptions {
     pub(super) defer_accept: Option<linerate_units::Duration>,
     /// Whether `connect` postpones the SYN until the first write, if a cookie exists.
     pub(super) fast_connect: bool,
-    /// The address of a `connect` that waits for the first write.
+    /// The address of a `connect` that waits for the first write; `None` if none waits.
     pub(super) deferred: Option<SocketAddr>,
 }
 

@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         Err(self.error(format!("expected {wanted}, found {found}")))
     }
 
-    /// Returns the rest of the text.
+    /// Returns the text after the cursor's position.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }

@@ -23,7 +23,7 @@ pub struct Script {
 /// An event of a script: an action and its time.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Line of the script.
+    /// Number of the script's line with the event, counted from 1.
     pub line: u32,
     /// Time of the event.
     pub when: When,

@@ -27,9 +27,9 @@ pub struct IcmpKind {
     pub name: &'static str,
     /// The name of the code; empty if the type has no code.
     pub code: &'static str,
-    /// Type and code of ICMP for IPv4.
+    /// Type and code of ICMP for IPv4; `None` if it has no such message.
     pub v4: Option<(u8, u8)>,
-    /// Type and code of ICMPv6.
+    /// Type and code of ICMPv6; `None` if it has no such message.
     pub v6: Option<(u8, u8)>,
 }
 
@@ -38,9 +38,9 @@ pub struct IcmpKind {
 pub enum IcmpBody {
     /// An error about a packet.
     Error {
-        /// The MTU of the next hop, or the offset of the wrong byte.
+        /// The MTU of the next hop, or the offset of the wrong byte; `None` if neither is given.
         field: Option<u32>,
-        /// The quoted packet.
+        /// The quoted packet; `None` if no packet is given.
         quoted: Option<Quoted>,
     },
     /// An echo request or reply.
@@ -72,8 +72,9 @@ const fn row(
     IcmpKind { name, code, v4, v6 }
 }
 
-/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443). An error that exists in one
-/// version only has, in the other version, the number of the error with the same meaning.
+/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443). Some errors exist in only
+/// one of the two versions. In the other version, such an error has the number of the error with
+/// the same meaning.
 const KINDS: [IcmpKind; 28] = [
     row("unreachable", "net_unreachable", Some((3, 0)), Some((1, 0))),
     row("unreachable", "host_unreachable", Some((3, 1)), Some((1, 3))),

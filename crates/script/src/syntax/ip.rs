@@ -15,7 +15,7 @@ const LARGEST_FLOW_LABEL: u32 = 0xf_ffff;
 const LARGEST_OFFSET: u32 = 0x1fff << 3;
 
 /// The fields that marks can specify: parts of a packet's IP header, and of the headers between it
-/// and the payload.
+/// and the payload. In a script, `None` means that a field is not specified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IpMarks {
     /// The ECN bits, or the whole type of service.
@@ -89,9 +89,10 @@ pub struct Piece {
 pub enum LineMark {
     /// The host sent the headers as differences, in this number of bytes if it is specified.
     Compressed(Option<u16>),
-    /// The host sent whole headers, which both endpoints store for later packets.
+    /// The host sent whole headers, which both endpoints store for later packets (UNCOMPRESSED_TCP
+    /// in RFC 1144).
     Uncompressed,
-    /// The host sent the packet as it is.
+    /// The host sent the packet as it is, and the endpoints store no headers (TYPE_IP in RFC 1144).
     Plain,
     /// The peer's packet is damaged on the line: it contains an invalid escape.
     Damaged,
@@ -200,7 +201,8 @@ fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError>
             "{first}:{last}: a fragment begins at a multiple of 8 up to {LARGEST_OFFSET}"
         )));
     }
-    // The longest fragment leaves room for the headers before it.
+    // The limit leaves room for the headers in front of the fragment, in an IP packet of at most
+    // 65,535 bytes.
     if last < first || last - first > 60_000 {
         return Err(cursor.error(format!(
             "{first}:{last}: a fragment ends behind its first byte, and has at most 60000 bytes"

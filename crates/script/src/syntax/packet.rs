@@ -33,11 +33,11 @@ pub struct Segment {
     pub seq: u32,
     /// Length of the data in bytes.
     pub length: u16,
-    /// Acknowledgement number (SEG.ACK).
+    /// Acknowledgement number (SEG.ACK); `None` if it is not given.
     pub ack: Option<u32>,
-    /// Window field of the header, without scaling (SEG.WND).
+    /// Window field of the header, without scaling (SEG.WND); `None` if it is not given.
     pub window: Option<u16>,
-    /// Urgent pointer (SEG.UP).
+    /// Urgent pointer (SEG.UP); `None` if it is not given.
     pub urgent: Option<u16>,
     /// TCP options.
     pub options: SegmentOptions,

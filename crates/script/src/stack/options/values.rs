@@ -100,8 +100,8 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// Returns the handshake timeout for `retries` retransmissions of the SYN, counted from the first
-/// retransmission.
+/// Returns the handshake timeout that permits `retries` retransmissions of the SYN. The timeout
+/// counts from the first retransmission.
 pub(in crate::stack) fn handshake_timeout(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }

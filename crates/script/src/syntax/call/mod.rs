@@ -26,7 +26,8 @@ pub struct CallEvent {
     pub call: Call,
     /// The result that the script expects.
     pub expected: Expected,
-    /// Time at which the call returns, if the script lets it wait.
+    /// Time at which a waiting call returns; `None` if the script gives no such time, and the call
+    /// must return at once.
     pub ends: Option<ReturnTime>,
 }
 
@@ -35,7 +36,7 @@ pub struct CallEvent {
 pub enum ReturnTime {
     /// A time from the start of the script.
     At(Duration),
-    /// A time from the previous event, from which the start of the call is also counted.
+    /// A time from the previous event, from which the script also counts the start of the call.
     After(Duration),
 }
 
@@ -61,7 +62,7 @@ pub struct Transfer {
     pub flags: i64,
     /// The data to write or to expect, if the script specifies them.
     pub data: Option<Vec<u8>>,
-    /// The destination (`sendto`).
+    /// The destination of a `sendto`; `None` if the call names none.
     pub address: Option<SocketAddr>,
     /// Control messages, sent or expected; `None` if the script does not specify them.
     pub control: Option<Vec<ControlMessage>>,
@@ -162,7 +163,8 @@ pub enum Call {
     EpollCreate,
     /// `epoll_ctl`.
     EpollControl { epoll: i32, operation: EpollOperation, fd: i32, event: EpollEvent },
-    /// `epoll_wait`. The timeout is in milliseconds; a negative one is unlimited.
+    /// `epoll_wait`. The timeout is in milliseconds; a negative one is unlimited. Without expected
+    /// events, the events are not compared.
     EpollWait { epoll: i32, expected: Option<Vec<EpollEvent>>, most: usize, timeout: i64 },
     /// `ioctl`. Without a value, the result is not compared.
     Ioctl { fd: i32, request: i64, value: Option<i64> },
