@@ -16,7 +16,8 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Number of bytes that are sent, if the frame is truncated because of a FIFO underrun.
+    /// Number of bytes that are sent, if the frame is truncated because of a FIFO underrun; `None`
+    /// if the whole frame is sent.
     cut: Option<usize>,
     /// Payload size of each segment in bytes, if this is a GSO or GRO frame; `None` for any other
     /// frame.
@@ -58,8 +59,8 @@ impl Frame {
         self.segment = segment;
     }
 
-    /// Truncates the frame: only this many bytes are sent, with a wrong check sequence. `None`
-    /// restores the frame.
+    /// Truncates the frame to `cut` bytes: only these are sent, with a wrong check sequence. `None`
+    /// restores the whole frame.
     pub(crate) const fn truncate(&mut self, cut: Option<usize>) {
         self.cut = cut;
     }

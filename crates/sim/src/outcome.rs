@@ -13,7 +13,7 @@ use linerate_units::{Rate, Span, Tick};
 /// The results of a simulation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Simulated time at the end.
+    /// Simulated time at the end of the run.
     pub time: Tick,
     /// Number of events processed.
     pub events: u64,

@@ -16,8 +16,9 @@ pub struct Published {
     pub measure: Measure,
     /// For a figure that is a ratio (unit `times`): the scenario, or the change KEY=VALUE of this
     /// scenario, whose figure is the numerator. The figure of this scenario is the denominator.
+    /// `None` for a figure that is no ratio.
     pub against: Option<String>,
-    /// Explanation of the simulated figure, and its limits.
+    /// Explanation of the simulated figure, and of the limits of the comparison.
     pub word: String,
 }
 

@@ -18,7 +18,8 @@ struct Direction {
     /// Sequence number of the direction's SYN, or zero if no SYN was seen. Labels show sequence
     /// numbers relative to it.
     base: SeqNum,
-    /// Acknowledgement number and window field of the direction's last segment.
+    /// Acknowledgement number and window field of the direction's last segment; `None` before the
+    /// first segment.
     last: Option<(SeqNum, u16)>,
 }
 

@@ -6,8 +6,8 @@
 use linerate_sim::{Keep, ParameterError, Scenario, Setting, Span, TransferOptions};
 use std::path::Path;
 
-/// Returns the text of a built-in file with unlimited ranges, whose file names refer to the user's
-/// files.
+/// Returns the text of a built-in file as a user might write it: with unlimited ranges, and with
+/// names of the user's files (suffix `.toml`) in place of the names of built-in files.
 fn own(text: &str) -> String {
     let line = |line: &str| {
         let mut line = line.to_owned();
@@ -26,7 +26,7 @@ fn own(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Returns a built-in file in the form of a user's file.
+/// Returns the text of the built-in file `file` as a user might write it.
 fn read(file: &str) -> Result<String, String> {
     let folders =
         ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
@@ -47,8 +47,8 @@ fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the keys of all numbers. If several hosts have a key, returns it for the first host
-/// only.
+/// Returns the keys of all numbers of a scenario, except for published figures. If several hosts
+/// have a number, returns its key for the first host only.
 fn numbers(scenario: &Scenario) -> Vec<String> {
     let numbers =
         scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));

@@ -210,7 +210,8 @@ fn header_compression_reduces_a_typed_character_to_four_bytes() {
     let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
     assert!((4.0..4.6).contains(&compressed), "{compressed}");
     assert!((40.5..41.5).contains(&whole), "{whole}");
-    // An IP identification that did not grow by one takes three more bytes (RFC 1144 §3.2.2).
+    // An IP identification that does not grow by one takes three more bytes in the compressed
+    // header (RFC 1144 §3.2.2): seven instead of four.
     let uncounted = bytes("tahoe.identification=off");
     assert!((7.0..7.9).contains(&uncounted), "{uncounted}");
 }

@@ -177,8 +177,8 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // A job that is still running at the end is not counted yet, so the timeline may show
-            // more time.
+            // The counters do not include a job that is still running at the end of the simulation.
+            // The timeline does, so it may show more busy time.
             assert!(
                 levels
                     .iter()
@@ -263,7 +263,8 @@ fn impossible_numbers_of_queues_and_processors_are_refused() {
     );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
     refused("wan-two-routers", &["west.nics.lan.nic.queues=2"], "give a router or a bridge one");
-    // A user's NIC file whose range exceeds the limits of the simulator.
+    // The NIC file of a user may have a range that exceeds the limits of the simulator. These
+    // limits apply nevertheless, so 0 and 100 queues are refused.
     let text = Scenario::text("rss").unwrap().replace("\"generic\"", "\"own.toml\"");
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {

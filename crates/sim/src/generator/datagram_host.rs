@@ -40,9 +40,9 @@ pub(super) struct DatagramHost {
     place: DatagramPlace,
     stack: Stack,
     socket: Option<UdpHandle>,
-    /// Frames that the host has sent, in order.
+    /// Ethernet frames of the host that wait to be sent, in order.
     to_send: VecDeque<Vec<u8>>,
-    /// The last received datagram.
+    /// Buffer with the datagram that was received last.
     received: Vec<u8>,
 }
 

@@ -6,7 +6,7 @@ use crate::mac::mac_address;
 /// Length of the header in bytes: an Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;
 
-/// Number in a destination MAC address that belongs to no NIC.
+/// Number that no NIC has. The destination MAC address of a frame without a receiver contains it.
 const UNASSIGNED: usize = 0xffff;
 /// EtherType of frames that only occupy the wire: IEEE 802 local experimental EtherType 1.
 const EXPERIMENT: u16 = 0x88b5;

@@ -39,20 +39,21 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// send. Called only while the NIC has room.
     fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize>;
 
-    /// Returns the time of the next timeout, or `NEVER`.
+    /// Returns the time of the next timeout; `Tick::NEVER` if there is none.
     fn poll_timeout(&self) -> Tick;
 
     /// Returns the processor times of receiving and of building one of the generator's frames.
     fn costs(&self) -> FrameCosts;
 
-    /// Returns whether the program has finished. A simulation ends when all programs have.
+    /// Returns whether the program has finished. A simulation ends when all programs have finished.
     fn is_finished(&self) -> bool;
 
     /// Returns the results of the program.
     fn report(&self) -> ProgramReport;
 }
 
-/// Processor time of a generator's frames. The processor time of the NIC driver is added to it.
+/// Processor times of a generator's frames. The machine adds the processor time of the NIC driver
+/// to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameCosts {
     /// Time to process a received frame.

@@ -9,7 +9,8 @@ use linerate_units::{Span, Tick};
 #[derive(Debug)]
 pub(super) struct AttachedGenerator {
     pub(super) generator: Box<dyn FrameGenerator>,
-    /// Earliest time for which the machine has scheduled a timeout event.
+    /// Earliest time for which the machine has scheduled a timeout event; `Tick::NEVER` if no event
+    /// is scheduled.
     scheduled: Tick,
     /// Whether the processor is building a frame.
     is_building: bool,

@@ -27,7 +27,7 @@ impl Level {
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
     /// Index of the level whose first job is running, and the time up to which this job's work is
-    /// accounted for.
+    /// accounted for; `None` if the processor is idle.
     running: Option<(usize, Tick)>,
     /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,

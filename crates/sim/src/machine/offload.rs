@@ -82,8 +82,8 @@ fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
 }
 
 /// Returns the segment size of the merged frame if `next` can be appended to `last`, otherwise
-/// `None`. The data must be contiguous data of one connection. The headers may differ only in
-/// fields that change from segment to segment.
+/// `None`. Both frames must carry contiguous data of one connection. Their headers may differ only
+/// in fields that change from segment to segment.
 fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
     let layout = Layout::of(one)?;
@@ -99,7 +99,8 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
     let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, tcp + 12) & 0xfff);
-    // The packet length may differ, and over IPv4 also the identification and the header checksum.
+    // The ranges leave out the fields that may differ: the packet length, and over IPv4 also the
+    // identification and the header checksum.
     let is_same_ip = if is_ipv6 {
         same(0, IP + 4) && same(IP + 6, tcp + 4)
     } else {

@@ -1,9 +1,9 @@
 //! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The stack computes TCP checksums only if frames are captured; the machine charges the processor
-//! time of checksums in any case. The frame check sequence detects damage on the wire, so TCP
-//! checksums are not needed for that. For a NIC with TSO, the link completes the checksums of all
-//! frames.
+//! The stack computes TCP checksums only if frames are captured. Otherwise receivers do not need
+//! them, because the frame check sequence detects damage on the wire. The machine charges the
+//! processor time of checksums in any case. With TSO, the stack leaves all checksums to the NIC,
+//! and this link completes them.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub(super) struct Port<'a> {
     pub(super) capabilities: Capabilities,
     pub(super) frames: &'a mut Frames,
-    /// The received frame to deliver in this turn, and its arrival time.
+    /// The received frame to deliver in this turn, and its arrival time; `None` if there is none.
     pub(super) arrived: Option<(FrameId, Instant)>,
     /// Frames that the host has sent in this turn.
     pub(super) made: &'a mut VecDeque<FrameId>,

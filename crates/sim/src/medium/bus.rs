@@ -448,6 +448,8 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
+    /// Simulates two stations that contend for the cable after a frame.
+    ///
     /// Station 0 sends a frame, and has a second one ready within the inter-frame gap. Station 1
     /// requests to send during the first frame; its NIC holds the request for `held` after that
     /// frame. Returns the number of collisions, and the ports in the order of their successful
@@ -489,15 +491,16 @@ mod tests {
         (bus.statistics().collisions, sent)
     }
 
-    /// IEEE 802.3 §4.2.3.2.4: on a cable that is too long, a station senses a collision after its
-    /// slot time.
+    /// IEEE 802.3 §4.2.3.2.4: on a cable that is too long, a station senses a collision only after
+    /// its slot time. Such a collision counts as late.
     #[test]
     fn a_collision_sensed_after_the_slot_time_is_late() {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
         let parameters =
             BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
-        // A slot lasts 51.2 us. The second station begins just before the first signal reaches it.
+        // A slot lasts 51.2 us. Station 1 begins 1 us before the signal of station 0 reaches it.
+        // Station 0 thus senses the collision after 49 us, 59 us or 89 us; the last two are late.
         for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
             let mut bus =
                 Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);

@@ -148,8 +148,8 @@ impl Duplex {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Draws the impairment of the next frame. This happens before the frame begins, because a
-    /// delay applies to its begin and its end.
+    /// Draws the impairment of the next frame. This happens before the frame is sent, because an
+    /// additional delay applies to the start of the frame as well as to its end.
     fn fate(&mut self, from: Port) -> Fate {
         let (random, parameters) = (&mut self.directions[from].random, &self.parameters);
         if random.happens(parameters.loss) {
@@ -180,8 +180,8 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// Returns when the receiver sees the begin and the end of a frame of 1,000 bytes, on a cable
-    /// of 10 Mb/s.
+    /// Returns the times at which the start and the end of a frame of 1,000 bytes reach the
+    /// receiver, on a cable of 10 Mb/s.
     fn arrival(reorder: f64) -> (Tick, Tick) {
         let rate = Rate::from_bits_per_second(10_000_000);
         let bit = Span::of_bits(1, rate);

@@ -45,8 +45,9 @@ impl BusParameters {
         Ok(Self { repeater: Some(bus.bit * section.count("repeater")?), ..bus })
     }
 
-    /// Returns the longest propagation time between two stations, where `place` is the position of
-    /// the station furthest from the end of the cable.
+    /// Returns the longest propagation time between two stations. `place` is the largest position
+    /// of a station: its propagation time from the beginning of the cable, or the length of its
+    /// arm.
     pub(crate) fn longest(&self, place: Span) -> Span {
         self.repeater.map_or(place, |repeater| place * 2 + repeater)
     }

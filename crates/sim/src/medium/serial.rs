@@ -1,5 +1,6 @@
 //! A serial line between two hosts: packets framed by SLIP (RFC 1055), with or without header
-//! compression (RFC 1144). The receiver's decompressed packet is compared with the original.
+//! compression (RFC 1144). For each compressed packet, the model asserts that decompression
+//! restores the original.
 
 use super::{MediumAction, MediumEvent, MediumStatistics, Port};
 use crate::frame::{FrameId, Frames};

@@ -67,7 +67,7 @@ struct Station {
     /// Frames that are on the way from the station to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
     egress: EgressQueue,
-    /// The frame that is being sent to the station.
+    /// The frame that is being sent to the station; `None` if no frame is being sent.
     sends: Option<FrameId>,
 }
 

@@ -16,7 +16,8 @@ struct Wire {
     actions: Vec<MediumAction>,
     /// Signals that NICs observed, with their times in tenths of a microsecond.
     seen: Vec<(u64, Seen)>,
-    /// Number of bytes after which every frame is truncated.
+    /// Number of bytes to which every frame is truncated when it begins to leave; `None` for whole
+    /// frames.
     cut: Option<usize>,
 }
 
@@ -120,7 +121,8 @@ fn settings(words: &str, numbers: &[(&str, f64, &str)]) -> Settings {
     Settings::parse("a test", &format!("{words}\n{}", lines.collect::<String>()), "").unwrap()
 }
 
-/// Creates a full-duplex cable of 10 Mb/s with a propagation time of 5 us.
+/// Creates a full-duplex cable of 10 Mb/s with a propagation time of 5 us. `impaired` has the
+/// percentages of frames to impair, by the names `loss`, `corruption` and `reorder`.
 fn cable(impaired: &[(&str, f64)]) -> Wire {
     let share = |name| {
         impaired.iter().find(|(impaired, _)| *impaired == name).map_or(0.0, |&(_, share)| share)
@@ -321,8 +323,8 @@ fn the_longest_queueing_delay_is_kept() {
         wire.send(begins, port, &FRAME, Audience::One(2));
     }
     let (_, counted) = wire.finish();
-    // The second frame arrives at 911.4 us and the third at 2,011.4 us. The outgoing cable becomes
-    // idle at 1,627.4 us and at 2,443.4 us.
+    // The second frame arrives at 911.4 us, and waits until the outgoing cable becomes idle at
+    // 1,627.4 us. The third frame arrives at 2,011.4 us, and waits until 2,443.4 us.
     assert_eq!(counted.longest_wait, Span::from_picos(7_160 * TENTH));
     assert_eq!(counted.waited, Span::from_picos((7_160 + 4_320) * TENTH));
 }

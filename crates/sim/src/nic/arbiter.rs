@@ -8,7 +8,8 @@ use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// Parameters of a machine's bus, from its file.
+/// Parameters of a machine's bus, from its file. Besides the NIC, one other bus master may use the
+/// bus, such as a disk controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BusParameters {
     /// Time from the NIC's request until it gets an idle bus.
@@ -78,8 +79,8 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a NIC gets the bus that it requests at `asked`. The NIC gets the
-    /// bus after the grant time; if the other bus master has the bus then, when that master
+    /// Returns the time at which a NIC gets the bus that it requests at `asked`: after the grant
+    /// time. If the other bus master has the bus at that time, the NIC waits until that master
     /// releases it. The pending request has precedence over the next request of the other bus
     /// master.
     pub(super) fn granted(&self, asked: Tick) -> Tick {

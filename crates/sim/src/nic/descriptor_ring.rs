@@ -52,8 +52,8 @@ impl TransmitRing {
         self.frames.front()
     }
 
-    /// Removes the frame that has been sent, and returns it. If it is the last of its descriptor,
-    /// the descriptor remains used until [`TransmitRing::complete`].
+    /// Removes the frame that has been sent, and returns it; `None` if the ring is empty. After the
+    /// last frame of a descriptor, the descriptor remains used until [`TransmitRing::complete`].
     pub(super) fn pop(&mut self) -> Option<TransmitFrame> {
         let sent = self.frames.pop_front()?;
         if sent.is_last {

@@ -6,7 +6,8 @@ use super::parameters::DmaParameters;
 use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
-/// Frame length in bytes up to which the constructor checks whether the FIFO can fail.
+/// Frame length in bytes up to which the constructor checks whether the FIFO can overflow or
+/// underrun.
 const LONGEST: u64 = 65_536;
 
 /// The FIFO of the transmit or the receive half, and its DMA path to memory.
@@ -116,7 +117,8 @@ mod tests {
     fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
         // A word takes 2 us on the bus and 1.6 us on the wire. The bus is thus a fifth slower, and
-        // the FIFO of 48 bytes fills with a fifth of the received bytes.
+        // the FIFO of 48 bytes fills with a fifth of the received bytes. It overflows in frames of
+        // more than about 240 bytes.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.underruns(Tick::ZERO, 120).is_none());
         assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));

@@ -7,7 +7,7 @@ use std::num::NonZeroU16;
 /// Upper limit of the number of queues of a NIC, and of the processors that serve them.
 pub(crate) const MOST_QUEUES: u16 = 32;
 
-/// Upper limit of a ring's size: descriptors to transmit, descriptors or pages to receive. It
+/// Upper limit of a ring's size, in descriptors, or in pages for the receive ring of an 8390. It
 /// bounds the memory of a simulated NIC.
 const LONGEST_RING: u64 = 65_536;
 /// Upper limit of the size of a bus word in bytes, and of the number of words in a burst.
@@ -92,8 +92,8 @@ pub(crate) struct InterruptParameters {
     /// Time from the first completion to the interrupt. With zero, each completion interrupts at
     /// once.
     pub(crate) delay: Span,
-    /// Number of completions that interrupt before `delay` has passed. With one, each completion
-    /// interrupts at once.
+    /// Number of completions after which the NIC interrupts, even if `delay` has not passed. With
+    /// one, each completion interrupts at once.
     pub(crate) frames: usize,
 }
 

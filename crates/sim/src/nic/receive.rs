@@ -108,8 +108,8 @@ mod tests {
     use crate::frame::Frames;
     use linerate_units::Span;
 
-    /// Creates the receiver of an 8390 with 8 kB, of which the ring has the 5 kB not reserved for
-    /// sending.
+    /// Creates the receiver of an 8390 with 8 kB of memory. Its ring has the 5 kB that are not
+    /// reserved for sending.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
         Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None }, 1)

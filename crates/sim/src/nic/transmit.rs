@@ -19,7 +19,8 @@ pub(super) struct Transmitter {
     current: u16,
     /// Whether the frame at the head of the current ring is being sent or made ready to be sent.
     is_active: bool,
-    /// Number of bytes of the current frame that leave before the FIFO underruns, if it does.
+    /// Number of bytes of the current frame that leave before the FIFO underruns; `None` if it does
+    /// not underrun.
     cut: Option<usize>,
     /// Number of times that an underrun aborted the current frame.
     aborted: u64,
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn underruns_are_predicted_each_time_a_frame_begins_to_leave() {
-        // A word takes 2 us on the bus and 1.6 us on the wire.
+        // A word takes 2 us on the bus and 1.6 us on the wire, so the FIFO underruns while a long
+        // frame is sent.
         let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
         let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
         let fifo = Fifo::new(48, &dma, Span::from_picos(800_000), arbiter);

@@ -85,8 +85,8 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// Always true: the server never finishes by itself, so the simulation waits for the typist
-    /// only.
+    /// Returns true always: the server never finishes by itself, so the simulation waits for the
+    /// typist only.
     fn is_finished(&self) -> bool {
         true
     }

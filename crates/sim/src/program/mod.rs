@@ -33,7 +33,7 @@ pub(crate) trait Program: Debug + Send {
     /// Returns whether an event wakes the program.
     fn wants(&self, event: &Event) -> bool;
 
-    /// Returns whether the program has finished. A simulation ends when all programs have.
+    /// Returns whether the program has finished. A simulation ends when all programs have finished.
     fn is_finished(&self) -> bool;
 
     /// Returns the results of the program.
@@ -99,14 +99,14 @@ pub struct ProgramReport {
     pub counted: Vec<(&'static str, u64)>,
 }
 
-/// Counters and final state of a TCP connection.
+/// Counters and variables of a TCP connection at the time of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpReport {
     /// Counters of the connection.
     pub statistics: linerate_tcp::Statistics,
-    /// Congestion window at the end, in bytes.
+    /// Congestion window at the time of the report, in bytes.
     pub congestion_window: u32,
-    /// Variables of the connection at the end.
+    /// Variables of the connection at the time of the report.
     pub information: linerate_tcp::Information,
 }
 

@@ -1,6 +1,6 @@
-//! The sending task of a bulk transfer. While the send buffer has room, it copies one segment at a
-//! time into it, like 4.3BSD. One segment is thus sent while the next is copied. With TSO it copies
-//! a whole GSO frame at a time.
+//! The sending task of a bulk transfer. Like 4.3BSD, it copies one segment at a time into the send
+//! buffer while the buffer has room. One segment is thus sent while the next is copied. With TSO,
+//! the task copies a whole GSO frame at a time.
 
 use super::content::piece;
 use super::socket::Socket;

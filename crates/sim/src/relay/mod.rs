@@ -46,7 +46,7 @@ pub(crate) enum RelayAction {
     Release { frame: FrameId },
 }
 
-/// A unit of the processor's work for the NIC with this number.
+/// A unit of work of the relay's processor, with the number of the NIC that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     /// The processor enters the NIC's interrupt handler.

@@ -168,8 +168,8 @@ impl Blueprint {
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // The search that starts at `to` reaches each medium once, because bridged media form
-            // no loop.
+            // The search that starts at `to` needs no list of visited media: bridged media form no
+            // loop, so it reaches each medium once.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
                 for attachments in bridges()

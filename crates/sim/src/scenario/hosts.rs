@@ -28,7 +28,8 @@ pub(super) struct HostPlan {
     /// Largest IP packet that the host sends, in bytes.
     pub(super) mtu: usize,
     pub(super) attachment: Attachment,
-    /// The address of the host, or `None` for the default address of its number.
+    /// The address of the host; `None` for the default address, which is computed from the number
+    /// of its NIC.
     pub(super) address: Option<IpAddr>,
 }
 

@@ -48,7 +48,7 @@ struct NoisePlan {
 pub(super) struct Attachment {
     /// Number of the medium.
     pub(super) medium: usize,
-    /// Distance from the end of a bus, in metres.
+    /// Distance from one end of a bus, the same end for all stations, in metres.
     pub(super) position: u64,
     /// The cable between this NIC and a switch, if it differs from the usual cable of the switch.
     pub(super) cable: Option<Cable>,

@@ -28,7 +28,8 @@ pub(super) struct Topology {
     prefix: u8,
     /// The NICs of each router.
     routers: Vec<Vec<RouterNic>>,
-    /// Number of routers on the shortest path, indexed by destination network and source network.
+    /// Number of routers on the shortest path, indexed by destination network and source network;
+    /// `None` if there is no path.
     distances: Vec<Vec<Option<usize>>>,
 }
 
@@ -373,7 +374,8 @@ fn routers(
     Ok(routers)
 }
 
-/// Returns the number of routers on the shortest path from each network to the network `to`.
+/// Returns the number of routers on the shortest path from each network to the network `to`; `None`
+/// if there is no path.
 fn distances(to: usize, count: usize, routers: &[Vec<RouterNic>]) -> Vec<Option<usize>> {
     let mut distances = vec![None; count];
     distances[to] = Some(0);

@@ -11,10 +11,11 @@ pub(crate) struct BlastReceiver {
     name: String,
     number: usize,
     from: usize,
-    /// Number of the blast that is being received and, below, a bitmap of its received frames.
+    /// Number of the blast that is being received.
     blast: u32,
+    /// Bitmap of the frames of this blast that have arrived.
     here: u64,
-    /// Number of the blast whose acknowledgement is to be sent next.
+    /// Number of the blast whose acknowledgement is to be sent next; `None` if none is due.
     acknowledges: Option<u32>,
 }
 

@@ -62,7 +62,8 @@ impl FrameGenerator for DecnetReceiver {
         self.parameters.costs
     }
 
-    /// Always true: the receiver never finishes by itself, so the simulation must not wait for it.
+    /// Returns true always: the receiver never finishes by itself, so the simulation must not wait
+    /// for it.
     fn is_finished(&self) -> bool {
         true
     }

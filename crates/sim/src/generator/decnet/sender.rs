@@ -12,8 +12,8 @@ pub(crate) struct DecnetSender {
     name: String,
     number: usize,
     connections: Vec<Connection>,
-    /// Messages and repetitions of all connections that wait for the wire. Invariant: each occupies
-    /// a buffer of the pool, or belongs to a message that occupies one.
+    /// Messages and repetitions of all connections that wait for the wire. Invariant: each of them
+    /// occupies a buffer of its own in the pool.
     waiting: VecDeque<Waiting>,
     /// Number of bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
@@ -194,8 +194,8 @@ impl FrameGenerator for DecnetSender {
         self.parameters.costs
     }
 
-    /// True once no connection generates a new message before the end of the configured time. The
-    /// simulation does not wait for acknowledgements.
+    /// Returns true once no connection generates a new message before the end of the configured
+    /// time. The simulation does not wait for acknowledgements.
     fn is_finished(&self) -> bool {
         self.connections.iter().all(|connection| connection.next >= self.end)
     }

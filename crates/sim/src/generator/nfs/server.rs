@@ -39,7 +39,7 @@ pub(crate) struct NfsServer {
     name: String,
     host: DatagramHost,
     requests: VecDeque<Request>,
-    /// Whether the answer to the first request is being sent.
+    /// Whether the answer to the oldest queued request is being sent.
     is_answering: bool,
     ready: Tick,
     answered: u64,
@@ -73,7 +73,8 @@ impl NfsServer {
         }
     }
 
-    /// Notes that the answer to the first request has been sent.
+    /// Notes that the answer to the oldest queued request has been sent, and begins to process the
+    /// next request.
     fn finish_answer(&mut self, now: Tick) {
         self.requests.pop_front();
         self.is_answering = false;

@@ -50,7 +50,7 @@ struct Wire {
     actions: Vec<MediumAction>,
     /// The requested frame of each port, if there is one.
     wanted_frames: Vec<Option<Want>>,
-    /// Start of the current transmission of each port.
+    /// Start of the current transmission of each port; `None` for a port that is not transmitting.
     transmitting: Vec<Option<Tick>>,
     done: Vec<Transmission>,
     /// Signals that ports receive, each with its time of arrival.
@@ -203,7 +203,7 @@ impl Wire {
         }
     }
 
-    /// Returns the times at which a port senses the begin and the end of a transmission.
+    /// Returns the times at which a port senses the start and the end of a transmission.
     fn sensed_by(&self, port: Port, other: &Transmission) -> (Tick, Tick) {
         let distance = self.bus.distance(other.port, port);
         (other.start + distance, other.end + distance)
@@ -236,10 +236,10 @@ impl Wire {
         self.check_receivers(one);
     }
 
-    /// Checks the begin of a transmission: it is the planned time, or one inter-frame gap after a
-    /// transmission that the station senses. A station may not begin while it senses a
+    /// Checks the start of a transmission: it is the planned time, or one inter-frame gap after a
+    /// transmission that the station senses. A station may not start while it senses a
     /// transmission, or in the gap after one. After it has waited for a gap, it may ignore a
-    /// transmission whose begin it senses in the last third of that gap (§4.2.3.2.1).
+    /// transmission whose start it senses in the last third of that gap (§4.2.3.2.1).
     fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
@@ -263,7 +263,7 @@ impl Wire {
         assert!(has_reason, "{one:?} begins for no reason");
     }
 
-    /// Checks the times at which the receivers sense the begin of a frame (after its preamble) and
+    /// Checks the times at which the receivers sense the start of a frame (after its preamble) and
     /// its end.
     fn check_receivers(&self, one: &Transmission) {
         let receivers: Vec<Port> = match one.to {

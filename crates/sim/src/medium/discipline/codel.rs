@@ -26,7 +26,8 @@ pub(super) struct CoDel {
     dropping: bool,
     next_drop: Tick,
     /// Number of frames dropped since dropping began, which determines the rate of drops. If
-    /// dropping begins again soon, it continues from the earlier number.
+    /// dropping begins again soon, the number starts with the drops of the previous phase instead
+    /// of 1.
     count: u64,
     /// Value of `count` when dropping last began.
     last_count: u64,
@@ -79,8 +80,9 @@ impl CoDel {
         next
     }
 
-    /// Begins to drop frames. If dropping ended less than 16 intervals ago, the drops continue at
-    /// their last rate.
+    /// Begins to drop frames. If the next drop of the previous phase was due less than 16 intervals
+    /// ago, `count` starts with the number of drops in that phase, so that the rate of drops
+    /// continues.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -120,8 +122,8 @@ impl CoDel {
         self.take(now, line)
     }
 
-    /// Removes the oldest frame. Also returns whether the queueing delay has been above the target
-    /// for at least one interval.
+    /// Removes and returns the oldest frame; `None` if the queue is empty. Also returns whether the
+    /// queueing delay has been above the target for at least one interval.
     fn take(&mut self, now: Tick, line: &mut Fifo) -> (Option<QueuedFrame>, bool) {
         let Some(frame) = line.pop() else {
             self.above_until = None;

@@ -57,7 +57,7 @@ struct Fifo {
 
 #[derive(Debug)]
 enum Discipline {
-    /// Drops an arriving frame if the queue is full.
+    /// Drop-tail: an arriving frame is dropped if the queue is full.
     TailDrop(Fifo),
     Red(Fifo, Red),
     CoDel(Fifo, CoDel),

@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn within_the_range_the_share_grows_with_the_average() {
-        // The distance between marked frames is uniformly distributed over 1, 2, … 1/p (section 7
-        // of the paper). Its mean is 1/(2p), so the share of marked frames is 2p.
+        // Let p be the probability `share` at this queue length. The distance between marked frames
+        // is uniformly distributed over 1, 2, … 1/p (section 7 of the paper). Its mean is 1/(2p),
+        // so the share of marked frames is 2p.
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
             let expected = 100_000.0 * 2.0 * share;

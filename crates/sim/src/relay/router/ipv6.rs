@@ -179,8 +179,8 @@ mod tests {
     const HOST: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
     const FAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 2);
 
-    /// Creates a router between an Ethernet with MAC address 0 and a serial line with an MTU of
-    /// 1,280 bytes to MAC address 1.
+    /// Creates a router between an Ethernet (towards MAC address 0) and a serial line (towards MAC
+    /// address 1) with an MTU of 1,280 bytes.
     fn router() -> Router {
         let beyond = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 4);
         let interface = |mac, address: Ipv6Addr, framing, mtu| Interface {
