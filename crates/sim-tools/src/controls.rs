@@ -24,8 +24,8 @@ pub struct Control {
     pub asks: &'static str,
     /// The change, as the beginning of a sentence about its effect: "without collisions".
     pub condition: &'static str,
-    /// The possible cause of the notch or the plateau that the change removes; `None` if the change
-    /// removes no cause.
+    /// The property that the change removes, as a possible cause of the notch or the plateau;
+    /// `None` if the change tests no cause.
     pub cause: Option<&'static str>,
     /// Changes of parameters, as KEY=VALUE. A column whose machines lack the parameter is not
     /// affected.

@@ -238,7 +238,7 @@ fn describe_nics(text: &mut String, outcome: &Outcome) {
         received = together(received),
         sent = together(sent),
     );
-    // Titles and figures have the same widths and are right-aligned.
+    // The titles are the first row. All cells of a column have its width and are right-aligned.
     for (name, cells) in &rows {
         let _ = write!(text, "{name:name_width$}");
         for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {

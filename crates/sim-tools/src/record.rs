@@ -78,7 +78,7 @@ struct Processor {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// Counters of the NIC queue that the processor serves.
+    /// Counters of the NIC queue that the processor serves; `None` if it serves none.
     queue: Option<QueueStatistics>,
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Width of the column with the names of lanes, in pixels.
 const NAMES: f64 = 170.0;
-/// Width of a line of the picture, in pixels.
+/// Width in pixels of one line of the picture. Each line shows a part of the time window.
 const WIDTH: f64 = 1_200.0;
 /// Height of a lane, in pixels.
 const LANE: f64 = 16.0;
@@ -241,7 +241,7 @@ const fn is_light(by: Activity) -> bool {
 }
 
 fn colour(by: Activity) -> &'static str {
-    // Abandoned frames have the colour of their last collision.
+    // A frame is abandoned after a collision, so its bar has the colour of collisions.
     let by = if by == Activity::GivenUp { Activity::Collision } else { by };
     LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
 }
