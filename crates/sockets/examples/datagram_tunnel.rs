@@ -1,5 +1,6 @@
-//! A tunnel in the manner of WireGuard: the IP packets of two hosts travel in datagrams of the
-//! kernel. At each endpoint of the tunnel, a packet queue connects it with a host.
+//! A tunnel in the manner of WireGuard: the IP packets of two linerate hosts travel in UDP
+//! datagrams over the kernel's sockets. Each endpoint of the tunnel exchanges packets with its host
+//! through a packet queue.
 //!
 //! ```sh
 //! cargo run -p linerate-sockets --example datagram_tunnel
@@ -24,7 +25,8 @@ const MTU: usize = 1_420;
 /// Length in bytes of the header before each packet. The header contains the packet's number.
 const HEADER: usize = 8;
 
-/// Combines a packet with a stream of bytes that is derived from the key and the packet's number.
+/// Encrypts or decrypts a packet: XORs the packet with a stream of bytes that is derived from the
+/// key and the packet's number.
 ///
 /// THIS IS A TOY AND PROTECTS NOTHING: one known packet gives the key away, and changes are not
 /// detected. A real tunnel uses an authenticated cipher, such as ChaCha20-Poly1305, and refuses
@@ -43,7 +45,7 @@ struct Tunnel {
     packets: PacketQueue,
     socket: UdpSocket,
     key: u64,
-    /// The number of packets sent.
+    /// The number of packets sent so far, which is the number in the header of the last one.
     sent: u64,
 }
 
@@ -68,7 +70,8 @@ impl Tunnel {
         }
     }
 
-    /// Sends the packets of the host. Returns whether there were any.
+    /// Sends the packets that wait in the host's queue, each in a datagram. Returns whether there
+    /// were any.
     fn send_all(&mut self) -> io::Result<bool> {
         let mut datagram = [0; HEADER + MTU];
         let mut any = false;
@@ -81,7 +84,7 @@ impl Tunnel {
             datagram[..HEADER].copy_from_slice(&self.sent.to_be_bytes());
             toy_cipher(self.key, self.sent, &mut datagram[HEADER..HEADER + length]);
             match self.socket.send(&datagram[..HEADER + length]) {
-                // A full socket loses the packet, as any link may.
+                // If the send buffer of the socket is full, the packet is lost, as on any link.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 sent => drop(sent?),
             }
@@ -105,13 +108,14 @@ impl Tunnel {
                 continue;
             };
             toy_cipher(self.key, u64::from_be_bytes(*number), packet);
-            // A full queue loses the packet, and counts it.
+            // If the queue is full, it drops and counts the packet.
             let _ = self.packets.push(packet);
         }
     }
 }
 
-/// Starts a host whose packets travel between two datagram sockets.
+/// Starts a host, and a thread that carries the packets of the host over `socket` to and from
+/// `peer`.
 fn host(address: &str, socket: UdpSocket, peer: SocketAddr) -> Result<Net, Box<dyn Error>> {
     socket.connect(peer)?;
     let (link, packets) = packet_queue(QueueConfig { mtu: MTU, ..QueueConfig::default() })?;

@@ -5,9 +5,10 @@
 //! cargo xtask instructions
 //! ```
 //!
-//! The first argument is the workload, the second the amount in units of the workload. Run it with
-//! two amounts: the difference of the instructions, divided by the difference of the units, leaves
-//! out the instructions of the set-up.
+//! The first argument is the name of the workload. The second is the amount of work, in a unit that
+//! depends on the workload: segments, round trips or connections. Run the program twice, with
+//! different amounts. The difference of the instruction counts, divided by the difference of the
+//! amounts, is the cost of one unit without the set-up.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 
@@ -46,8 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let amount = amount.parse()?;
     let done = match work.as_str() {
-        // Both names run the same workload. For `data-arm`, only the callees of `deliver_data` are
-        // counted.
+        // Both names run the same workload. For `data-arm`, `cargo xtask instructions` makes
+        // Callgrind count only `deliver_data` and the functions that it calls.
         "connection" | "data-arm" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
         "bulk-acks" => {
@@ -149,14 +150,14 @@ struct Pair<L> {
 }
 
 impl Pair<Near> {
-    /// Creates hosts. The right host receives up to `frames_before_answer` frames in a turn before
-    /// it acknowledges them.
+    /// Creates two hosts on a link without impairments. The right host receives up to
+    /// `frames_before_answer` frames in a turn before it acknowledges them.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         Self::with(&Config::modern(), frames_before_answer)
     }
 
-    /// Creates hosts with this TCP configuration. The right host receives up to
-    /// `frames_before_answer` frames in a turn before it acknowledges them.
+    /// Creates two hosts with this TCP configuration, on a link without impairments. The right host
+    /// receives up to `frames_before_answer` frames in a turn before it acknowledges them.
     fn with(rules: &Config, frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
@@ -169,7 +170,7 @@ impl Pair<Near> {
 }
 
 impl Pair<Far> {
-    /// Creates hosts whose right link is impaired, in both directions.
+    /// Creates two hosts. The link of the right host has the given `impairments`.
     fn with_delay(impairments: &str) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: IN_FLIGHT, ..MemoryConfig::default() };

@@ -5,9 +5,9 @@
 //! valgrind --tool=callgrind target/release/examples/refusals syn 20000
 //! ```
 //!
-//! Run it with two amounts: the difference of the instructions, divided by the difference of the
-//! packets, leaves out the instructions of the set-up. The count includes the transmission of a
-//! response, but no link.
+//! The second argument is the number of packets. Run the program twice, with different numbers. The
+//! difference of the instruction counts, divided by the difference of the numbers, is the cost of
+//! one packet without the set-up. The cost includes the transmission of a response, but no link.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 

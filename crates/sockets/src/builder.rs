@@ -34,7 +34,7 @@ use std::thread;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Builder<L> {
-    /// The queues of the link: at least one.
+    /// The queues of the link of the first interface: at least one.
     queues: Vec<L>,
     /// Further interfaces, with their links.
     interfaces: Vec<(InterfaceConfig, L)>,
@@ -94,7 +94,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets the name of the thread, up to the first zero byte. The system shows its first 15 bytes.
-    /// The threads of several shards have a number appended.
+    /// With several shards, the number of the shard is appended to the name of its thread.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         let mut name = name.into();
@@ -175,8 +175,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // The host could never send packets that exceed this MTU, so its event loop
-                    // would spin for ever.
+                    // The host sends packets of up to `SMALLEST_MTU` bytes in any case. Those that
+                    // exceed the MTU would stay queued, and the event loop would spin for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
             }

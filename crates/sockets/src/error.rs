@@ -61,7 +61,8 @@ pub enum Error {
     /// The host has a forwarder already.
     #[error("this network has a forwarder already: let its hook decide about these flows, too")]
     ForwarderExists,
-    /// The network has several shards, and the call needs one.
+    /// The application called [`Net::forward`](crate::Net::forward) on a network with several
+    /// shards.
     #[error("a network with several shards cannot forward flows: start it on one link")]
     Shards,
     /// The builder got several queues and several interfaces, which cannot be combined.
@@ -85,13 +86,15 @@ pub enum Error {
     /// The application shut the listener down while a thread waited for a connection.
     #[error("the application has shut this listener down: it accepts no more connections")]
     ListenerShutDown,
-    /// Closed sockets still had data to send when the timeout expired.
+    /// Closed sockets still had data to send when the timeout of
+    /// [`Net::finish`](crate::Net::finish) expired.
     #[error(
         "closed sockets still had data to send after {0:?}, and it is lost: their peers did not \
          acknowledge it in that time"
     )]
     Unfinished(Duration),
-    /// The host had no usable address when the timeout expired.
+    /// The host had no usable address when the timeout of
+    /// [`Net::wait_for_addresses`](crate::Net::wait_for_addresses) expired.
     #[error(
         "the host has no usable address after {0:?}: no router answers, or other hosts have its \
          addresses"
@@ -139,7 +142,7 @@ pub enum End {
 }
 
 impl Error {
-    /// Would the call have to wait?
+    /// Is this the error of a call that would have to wait?
     pub(crate) const fn is_would_block(&self) -> bool {
         matches!(self, Self::Host(linerate_stack::Error::WouldBlock))
     }

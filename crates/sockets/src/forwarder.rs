@@ -45,8 +45,8 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Dropping the forwarder ends it: packets to its destinations are no longer received. So end all
-/// flows before that.
+/// Dropping the forwarder stops the reception of packets to its destinations, also for existing
+/// flows. So end all flows before dropping the forwarder.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket<ListenHandle>,
@@ -84,7 +84,8 @@ pub enum Flow {
     Udp(UdpSocket),
 }
 
-/// A deferred connection. If it is dropped, the client gets no answer and repeats its SYN.
+/// A connection whose handshake is deferred: its SYN has not been answered yet. Dropping the
+/// handshake sends no answer, so the client repeats its SYN.
 ///
 /// ```
 /// use linerate_sockets::{Handshake, Rejection, TcpStream};

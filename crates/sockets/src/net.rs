@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A host on a link, and the thread that drives it, or a thread for each shard. Clones refer to the
-/// same network.
+/// A host on a link, with the thread that drives it. With several shards, each shard has a thread.
+/// Clones refer to the same network.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -390,7 +390,7 @@ impl Net {
         self.running.watches.iter().map(HandoverWatch::look).collect()
     }
 
-    /// Returns the activity of all threads of the network.
+    /// Returns the activity counters, each summed over all threads of the network.
     #[must_use]
     pub fn activity(&self) -> Activity {
         let of = |shard: &Arc<Shared>| shard.lock().activity;
@@ -453,8 +453,8 @@ struct Running {
     /// The host, or its shards: at least one.
     shards: Arc<[Arc<Shared>]>,
     watches: Vec<HandoverWatch>,
-    /// Locked while the threads are joined, so that a concurrent `shutdown`, too, returns only
-    /// after they have ended.
+    /// The threads of all shards. The lock is held while they are joined, so that a concurrent
+    /// `shutdown` also returns only after the threads have ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Number of connections opened, which selects the next shard.
     next: AtomicUsize,
@@ -465,8 +465,8 @@ impl Running {
         let mut threads = self.threads.lock();
         self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // The error, a panic of the thread, has already been reported to the users of all
-            // sockets.
+            // An error means that the thread has panicked. Calls on the sockets already report why
+            // the host has ended.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
 //! Readiness of many non-blocking sockets: an event queue with a descriptor.
 //!
-//! A socket that may have become ready enters the queue once, however often that happens. So the
-//! queue is bounded by the number of registered sockets.
+//! A socket that may have become ready enters the queue. It does not enter again before the program
+//! has taken its event, so the queue is bounded by the number of registered sockets.
 
 use crate::error::Error;
 use crate::forwarder::Forwarder;
@@ -228,7 +228,8 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Queues an event.
+    /// Adds `direction` to the pending event of the socket. Queues the registration unless it is
+    /// queued already.
     pub(crate) fn notify(self: &Arc<Self>, direction: Direction) {
         let direction = match direction {
             Direction::Read => READABLE,

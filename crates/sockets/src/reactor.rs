@@ -32,13 +32,13 @@ const FINAL_TURNS: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Turns: passes of the event loop of a host or shard.
+    /// Number of turns: passes of the event loop of a host or shard.
     pub turns: u64,
     /// Number of times that the reactor had nothing to do and waited for its link.
     pub sleeps: u64,
     /// Number of times that an application thread woke the reactor because the host had new work.
     pub wake_ups: u64,
-    /// Number of times that an application thread waited for a socket.
+    /// Number of times that an application thread waited, for a socket or for the end of a turn.
     pub waits: u64,
     /// Number of bytes in freed buffers that the allocator was asked to return to the operating
     /// system.
@@ -58,7 +58,7 @@ pub(crate) struct Reactor<L> {
 }
 
 impl Activity {
-    /// Returns the sum of the counters.
+    /// Returns the sum of `self` and `other`, counter by counter.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             turns: self.turns + other.turns,

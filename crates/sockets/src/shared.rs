@@ -32,12 +32,14 @@ use std::{thread, time};
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Notified after each turn, for conditions that are not events of a socket.
+    /// The condition variable that is notified after each turn. Threads wait for it if no event of
+    /// a socket reports their condition.
     turned: Condvar,
     doorbell: Doorbell,
 }
 
-/// Returns the initial result of a turn: the first turn is due immediately.
+/// Returns the value of [`State::last`] before the first turn. It makes the first turn due
+/// immediately.
 fn before_first_turn() -> Turn {
     let mut turn = Turn::default();
     turn.more = true;
@@ -96,7 +98,7 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Returns the condition that is notified after each turn.
+    /// Returns the condition variable that is notified after each turn.
     pub(crate) const fn turned(&self) -> &Condvar {
         &self.turned
     }
@@ -191,8 +193,8 @@ pub(crate) struct Access<'a> {
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
-    /// Was the thread panicking when it took the lock? A thread that unwinds from another panic
-    /// closes its sockets, which is no sign of an inconsistent host.
+    /// Was the thread already panicking when it took the lock? Such a thread closes its sockets
+    /// while it unwinds, which is no sign of an inconsistent host.
     was_panicking: bool,
 }
 

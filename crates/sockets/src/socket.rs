@@ -40,7 +40,8 @@ impl<H: Handle> Socket<H> {
         Self::with_waiters(waiters, shared, handle)
     }
 
-    /// Creates the socket on one of several shards. Its events are also counted in `events`.
+    /// Creates the socket of a new handle on one of several shards. The events of the socket are
+    /// also counted in `events`, so that a thread can wait for the sockets of all shards.
     pub(crate) fn with_events(
         events: &Arc<EventCount>,
         shared: &Arc<Shared>,
@@ -137,13 +138,13 @@ impl<H: Handle> Socket<H> {
     ) -> Result<T, Error> {
         let (access, outcome) = self.wait(direction, limit, attempt)?;
         if self.handle.has_more(&access.stack, direction) {
-            // One event may announce several items, so the next waiting thread is woken for the
-            // rest.
+            // One event may announce more data, connections or room than this call has used. So the
+            // next waiting thread is woken for the rest.
             self.waiters.of(direction).notify_one();
         }
         match (outcome, access.end) {
-            // The network has aborted the socket, so the reason for the end of the network is
-            // reported.
+            // The end of the network has aborted the socket, so the reason for that end is reported
+            // instead of the abort.
             (Err(HostError::Closed | HostError::Tcp(linerate_tcp::Error::Aborted)), Some(end)) => {
                 Err(end.into())
             }

@@ -43,7 +43,8 @@ pub struct TcpListener {
 #[derive(Debug)]
 struct ShardListeners {
     sockets: Vec<Socket<ListenHandle>>,
-    /// Counts new connections on all shards.
+    /// Counts new connections on all shards. Threads in [`TcpListener::accept`] wait for the count
+    /// to change.
     events: Arc<EventCount>,
     timeouts: Timeouts,
     /// Selects the listener that is examined first, in rotation.

@@ -57,7 +57,7 @@ impl UdpSocket {
         Ok(Self { socket: Arc::new(Socket::new(shared, &mut access, handle)) })
     }
 
-    /// Wraps the socket of a forwarded flow.
+    /// Creates the UDP socket of a forwarded flow.
     pub(crate) fn adopted(socket: Socket<UdpHandle>) -> Self {
         Self { socket: Arc::new(socket) }
     }

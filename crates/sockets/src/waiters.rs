@@ -28,7 +28,8 @@ pub(crate) enum SocketId {
 pub(crate) struct Waiters {
     read: Condvar,
     write: Condvar,
-    /// Counts the events for threads that wait for several shards.
+    /// The event count of a listener, for threads that wait for the sockets of all shards together.
+    /// Other sockets have none.
     events: Option<Arc<EventCount>>,
     /// The registration with a [`Poller`](crate::Poller), if there is one.
     registration: Mutex<Option<Arc<Registration>>>,
@@ -75,7 +76,7 @@ impl Waiters {
     }
 }
 
-/// The waiters of all sockets.
+/// The waiting threads of all sockets of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: HashMap<SocketId, Arc<Waiters>>,
@@ -116,7 +117,7 @@ impl Registry {
         self.forwarder = Some(forwarder);
     }
 
-    /// Wakes the threads that wait for the flows of the forwarder, as they begin or end.
+    /// Wakes the threads that wait for a new flow of the forwarder, or for a flow that has ended.
     pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
             // A cancelled handshake needs no wake-up: a thread that answers it gets an error.
@@ -184,9 +185,9 @@ impl Registry {
     }
 }
 
-/// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
-/// write one segment at a time. If less is free, a later acknowledgement causes another event,
-/// before the buffer is empty.
+/// Is at least a third of the send buffer free, so that waking the writer is worthwhile? A writer
+/// that every acknowledgement woke would write one segment at a time. If less is free, a later
+/// acknowledgement causes another event, before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

@@ -29,7 +29,7 @@ impl TcpStream {
 
     /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns the length
     /// of the prefix. The connection keeps a reference to the bytes until the peer has acknowledged
-    /// them. Pieces below 4 KiB are copied.
+    /// them. Data shorter than 4 KiB is copied.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};

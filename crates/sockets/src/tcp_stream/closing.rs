@@ -38,7 +38,8 @@ impl Handle for TcpHandle {
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();
-    // This fails if the sending direction was shut down before. A FIN was queued then, too.
+    // An error means that the sending direction was shut down before. The FIN was queued then, so
+    // the error is ignored.
     let _ = access.stack.tcp_shutdown_write(now, handle);
     let deadline = time::Instant::now().checked_add(linger);
     let mut in_time = true;

@@ -93,7 +93,7 @@ impl TcpStream {
         &self.socket
     }
 
-    /// Wraps an accepted connection.
+    /// Creates the stream of an accepted connection.
     pub(crate) fn accepted(socket: Socket<TcpHandle>) -> Self {
         Self { socket: Arc::new(socket) }
     }

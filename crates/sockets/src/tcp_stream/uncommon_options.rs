@@ -109,7 +109,7 @@ impl TcpStream {
         self.configure(|connection| connection.set_max_pacing_rate(rate))
     }
 
-    /// Returns the maximum rate of the connection, in bytes of data per second.
+    /// Returns the limit of the sending rate in bytes of data per second; `None` if none is set.
     ///
     /// # Errors
     /// If the network has panicked.

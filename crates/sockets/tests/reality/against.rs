@@ -8,11 +8,11 @@
 //!     --nocapture
 //! ```
 //!
-//! The number is the number of runs of each cell. `LINERATE_AGAINST_CONTROL=bbr` and
-//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel's sender has its own network
-//! namespace. This process forwards the frames between the sender's TAP device and the receiver's.
-//! One `Impair` at the receiver's device sets the delay, the loss and the rate of the path for both
-//! senders.
+//! The number is the number of runs of each combination of congestion control, round-trip time and
+//! impairment. `LINERATE_AGAINST_CONTROL=bbr` and `LINERATE_AGAINST_RTT=10ms` restrict the
+//! combinations. The kernel's sender has its own network namespace. This process forwards the
+//! frames between the sender's TAP device and the receiver's. One `Impair` at the receiver's device
+//! sets the delay, the loss and the rate of the path for both senders.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
 use crate::setting;

@@ -106,7 +106,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let stable = address_of(&net, AddressOrigin::Stable);
         let temporary = address_of(&net, AddressOrigin::Temporary);
         assert_eq!(stable.segments()[..4], KERNEL.segments()[..4]);
-        // The kernel resolves the MAC address of the stable address, and reaches the host.
+        // The kernel must resolve the MAC address of the stable address, and reach the host.
+        // Without a `ping` program, this check is left out.
         let mut ping = Command::new("ping");
         ping.args(["-6", "-c", "3", "-i", "0.2", "-W", "9"]).arg(stable.to_string());
         if let Ok(pinged) = ping.output() {
@@ -137,7 +138,7 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
 }
 
 /// The kernel stops sending to a neighbour that does not answer its reachability probes (RFC 4861
-/// §7.3).
+/// §7.3). So our host must answer at least three probes while both exchange data.
 #[test]
 fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {

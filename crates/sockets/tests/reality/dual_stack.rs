@@ -17,8 +17,8 @@ use std::time::Duration;
 /// The name of a step, and its result: an address without its port, a number, or an error.
 type Seen = (String, Result<String, ErrorKind>);
 
-/// Returns the results of the program's steps. The two expansions differ only in how they open
-/// sockets.
+/// Runs the test program, and returns the results of its steps. The macro is expanded for the
+/// kernel's sockets and for ours. The expansions differ only in how they open sockets.
 macro_rules! outcomes {
     ($connect:expr, $listen:expr, $udp:expr) => {{
         let (connect, listen, udp) = ($connect, $listen, $udp);
@@ -106,7 +106,8 @@ macro_rules! outcomes {
             for (peer, form) in [("127.0.0.1", "[::ffff:127.0.0.1]"), ("[::1]", "[::1]")] {
                 let socket = udp(&format!("{local}:0"), only_v6).unwrap();
                 socket.set_read_timeout(second).unwrap();
-                // The port of a UDP socket that is already closed.
+                // The UDP socket that had this port is closed at once, so the datagram below must
+                // be refused.
                 let closed = udp(&format!("{peer}:0"), false).unwrap().local_addr().unwrap().port();
                 if let Err(error) = socket.connect(format!("{form}:{closed}")) {
                     note(format!("{case}: connect UDP to {form}"), Err(error));

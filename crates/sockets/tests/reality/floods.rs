@@ -228,7 +228,7 @@ struct Frames {
     prepared: Vec<Vec<u8>>,
     rate: u64,
     start: Instant,
-    /// Number of frames that have arrived or were lost.
+    /// Number of frames that were delivered or lost.
     passed: u64,
 }
 
@@ -360,7 +360,7 @@ impl<L: Readiness> Readiness for Flooded<L> {
     }
 }
 
-/// Sends a flood into the interface until it is `over`.
+/// Sends a flood into the interface until `over` is set.
 fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
     let mut frames = Frames::new(flood);
     while !over.load(Ordering::Relaxed) {

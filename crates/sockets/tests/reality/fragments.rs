@@ -29,7 +29,8 @@ const BEHIND: [[IpAddr; 2]; 2] = [
 const COUNT: u32 = 100;
 
 /// Number of small datagrams after each large one. The first small datagram that arrives ends the
-/// receiver's wait for the large one. With a loss of 1 %, at least one arrives.
+/// receiver's wait for the large one. With a loss of 1 %, it is practically certain that at least
+/// one of them arrives.
 const MARKERS: usize = 12;
 
 /// Returns a network of both IP versions. `around` makes its link from a TAP device.
@@ -125,8 +126,9 @@ fn large_datagrams_arrive_in_both_directions() {
     });
 }
 
-/// With a loss of 1 %, all 6 fragments of 8 kB arrive with a probability of 94 %, and all 41
-/// fragments of 60 kB with 66 %.
+/// A datagram is missing if one of its fragments is lost. With a loss of 1 %, all 6 fragments of 8
+/// kB arrive with a probability of 94 %, and all 41 fragments of 60 kB with 66 %. The limits below
+/// are lower, to leave room for chance.
 #[test]
 fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     isolated_test(|| {

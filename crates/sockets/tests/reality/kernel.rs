@@ -53,14 +53,16 @@ pub(crate) fn configure_kernel_end(tap: &Tap, address: Ipv4Addr) {
     interface.set_up().unwrap();
 }
 
-/// Returns a network whose link `around` makes from a TAP device.
+/// Returns a network, and the kernel's interface. `around` makes the link of the network from a TAP
+/// device without offloads.
 pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
     network_with(around, |_| {})
 }
 
-/// Returns a network whose configuration `configure` changes.
+/// Returns a network whose configuration `configure` changes, and the kernel's interface. `around`
+/// makes the link of the network from a TAP device without offloads.
 pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
     configure: impl FnOnce(&mut StackConfig),
@@ -68,14 +70,16 @@ pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     Some(network_on(open_tap()?, around, configure))
 }
 
-/// Returns a network on a TAP device with offloads, which carries GSO frames in both directions.
+/// Returns a network, and the kernel's interface. `around` makes the link of the network from a TAP
+/// device with offloads, which carries GSO frames in both directions.
 pub(crate) fn network_with_offloads<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
     Some(network_on(open_with_offloads()?, around, |_| {}))
 }
 
-/// Returns a network on this device, and the kernel's interface.
+/// Returns a network, and the kernel's interface. `around` makes the link of the network from
+/// `tap`, and `configure` changes its configuration.
 pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     tap: Tap,
     around: impl FnOnce(Tap) -> L,

@@ -101,8 +101,8 @@ fn is_forwarded(addresses: Addresses) {
     send(&far, (group, PORT).into(), b"before");
     send(&far, marked, b"marker");
     let mut data = [0; 16];
-    // Packets are not reordered. So when the marker has arrived, the datagram before it was either
-    // delivered or dropped.
+    // Packets are not reordered. So when the marker has arrived, the datagram before it was
+    // delivered or dropped. It must have been dropped, because no member has joined the group yet.
     assert_eq!(marker.recv(&mut data).unwrap(), 6);
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv_from(&mut data).unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -69,7 +69,8 @@ impl Read for Shared<'_> {
     }
 }
 
-/// The test transfers both directions at once, without copying, with and without offloads.
+/// Data passes in both directions at once, and is written and read without copying. This works on a
+/// device with offloads and on one without.
 #[test]
 fn zero_copy_reads_and_writes_carry_all_data() {
     isolated_test(|| {
@@ -123,7 +124,8 @@ fn simultaneous_transfers_in_both_directions_arrive() {
     });
 }
 
-/// The impaired link drops single frames, so GSO frames are segmented before it.
+/// An impaired link loses frames of Ethernet size, not whole GSO frames. So GSO frames must be
+/// segmented before they enter the link.
 #[test]
 fn gso_frames_are_segmented_before_an_impaired_link() {
     isolated_test(|| {

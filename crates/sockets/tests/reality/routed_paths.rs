@@ -266,7 +266,8 @@ fn we_receive_all_data_from_a_sender_whose_path_falls() {
 }
 
 /// The sender does not search for the path MTU, so the second router fragments its segments. The
-/// first shard reassembles the fragments of all connections.
+/// first shard reassembles the fragments of all connections, and must hand each segment over to the
+/// shard of its connection.
 #[test]
 fn segments_that_a_router_fragments_reach_the_shards_of_their_connections() {
     const SHARDS: usize = 3;

@@ -18,7 +18,7 @@ fn threads_have_the_name_of_the_network_and_the_number_of_their_shard() {
     let (one, _other) = cable();
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
-    // In the operating system, a thread name ends at a zero byte.
+    // The operating system ends a thread name at a zero byte, so the builder cuts the name there.
     drop(
         Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
     );
@@ -44,7 +44,7 @@ fn a_budget_of_zero_is_raised_to_one() {
     }
 }
 
-/// A memory link that reports a smaller MTU.
+/// A memory link that reports another MTU, in bytes, than its own.
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {

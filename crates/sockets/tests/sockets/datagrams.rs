@@ -139,7 +139,7 @@ fn a_sender_to_its_own_host_never_waits_and_excess_datagrams_are_dropped() {
     from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
     // The number of datagrams is three times the capacity of the host's loopback queue, so not all
-    // of them fit.
+    // of them fit. Nevertheless no send may fail with `WouldBlock`.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }

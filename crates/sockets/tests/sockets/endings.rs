@@ -81,7 +81,8 @@ fn a_failing_link_wakes_all_waiting_threads() {
         right.take();
         other.shutdown();
     });
-    // A thread that uses a connection may get the peer's reset before the failure of the link.
+    // The threads that use the connection may get the peer's reset before the link fails, so both
+    // errors are valid for them.
     for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
@@ -102,7 +103,7 @@ fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // The thread ends before `drop` returns, so the link has already been sent to the channel.
+    // The thread of the network ends before `drop` returns, so the link is already in the channel.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
@@ -155,7 +156,7 @@ fn a_panicking_application_thread_closes_its_sockets() {
     assert_eq!(left.end(), None);
 }
 
-/// A link with a fault that a test can switch on.
+/// A link that works until a test sets `shows`. From then on, its calls return the error `fault`.
 struct Broken {
     link: MemoryLink,
     shows: Arc<AtomicBool>,
@@ -256,7 +257,7 @@ fn sockets_of_an_ended_network_accept_no_data() {
     at_left.connect(at_right.local_addr().unwrap()).unwrap();
     at_right.connect(at_left.local_addr().unwrap()).unwrap();
     shows.store(true, Ordering::Relaxed);
-    // A frame makes the reactor use the link.
+    // The reactor uses its link, and detects the fault, only when a frame arrives.
     at_right.send(b"!").unwrap();
     while gone.end().is_none() {
         thread::yield_now();

@@ -64,7 +64,7 @@ pub(crate) struct ByHand {
 }
 
 impl ByHand {
-    /// Creates the left host, which listens.
+    /// Creates the left host, which listens on port 80.
     pub(crate) fn new(link: MemoryLink) -> Self {
         let mut stack = Stack::new(config(LEFT), [1; 32]);
         let listener =
@@ -72,7 +72,8 @@ impl ByHand {
         Self { host: Host::new(stack, link), listener }
     }
 
-    /// Accepts a connection from the right network. Returns the handle and the peer's stream.
+    /// Accepts a connection from the right network. Returns its handle on this host, and the stream
+    /// of the right network.
     pub(crate) fn accept(&mut self, right: &Net) -> (TcpHandle, TcpStream) {
         thread::scope(|scope| {
             let opening = scope.spawn(|| right.connect((LEFT, 80)).unwrap());

@@ -174,7 +174,7 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     }
     assert!(!tokens.contains(&6), "{tokens:?}");
 
-    // The end of the network is reported, too.
+    // The end of the network is reported as an event of each registered socket.
     poller.take(&mut events);
     left.shutdown();
     poller.wait(&mut events, None).unwrap();

@@ -290,8 +290,8 @@ fn a_connection_can_have_its_own_configuration() {
     drop(near);
 }
 
-/// Creates networks that hold corked data back for an hour, so that no test depends on the speed of
-/// the machine.
+/// Creates networks whose persist timer expires after an hour. Its expiry would send corked data
+/// early, so with the usual times the tests would depend on the speed of the machine.
 fn networks_with_long_timeouts() -> (Net, Net) {
     let hour = Duration::from_secs(3_600).into();
     networks_with(|config| {

@@ -60,8 +60,9 @@ fn an_event_wakes_one_of_many_threads() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram wakes one reader, which then waits again. If each datagram woke all readers,
-    // there would be sixteen times as many waits.
+    // Each datagram wakes one reader, which then waits again. The limit is twice the expected
+    // number of waits. If each datagram woke all readers, the number would be sixteen times as
+    // large.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
@@ -125,7 +126,7 @@ fn many_accepting_threads_get_each_connection_once() {
 }
 
 /// All connections that arrive in one turn of the host cause a single event. So a thread that has
-/// accepted a connection must wake the next thread.
+/// accepted a connection must wake the next thread. Otherwise this test would never end.
 #[test]
 fn no_accepting_thread_waits_while_a_connection_is_queued() {
     const ACCEPTORS: usize = 8;

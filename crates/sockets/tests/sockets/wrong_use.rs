@@ -4,8 +4,8 @@
 use crate::networks::networks;
 use std::io;
 
-/// Returns the results of the program's steps. The two expansions differ only in how they open
-/// sockets.
+/// Runs the test program, and returns the results of its steps. The macro is expanded for
+/// `std::net` and for our sockets. The expansions differ only in how they open sockets.
 macro_rules! outcomes {
     ($connect:expr, $bind:expr, $bind_udp:expr) => {{
         let (connect, bind, bind_udp) = ($connect, $bind, $bind_udp);
