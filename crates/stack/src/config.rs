@@ -127,15 +127,15 @@ impl StackConfig {
 /// [`Stack::add_interface`]: crate::Stack::add_interface
 #[derive(Clone, Debug)]
 pub struct InterfaceConfig {
-    /// See [`StackConfig::mac`].
+    /// The MAC address of the interface; see [`StackConfig::mac`].
     pub mac: MacAddress,
-    /// See [`StackConfig::addresses`].
+    /// The addresses of the interface; see [`StackConfig::addresses`].
     pub addresses: Vec<IpCidr>,
-    /// See [`StackConfig::dad_transmits`].
+    /// The number of probes for a duplicate address; see [`StackConfig::dad_transmits`].
     pub dad_transmits: u8,
-    /// See [`StackConfig::ipv6_autoconfiguration`].
+    /// The options of IPv6 autoconfiguration; see [`StackConfig::ipv6_autoconfiguration`].
     pub ipv6_autoconfiguration: Option<Autoconfiguration>,
-    /// See [`StackConfig::dhcp`].
+    /// The options of the DHCP client; see [`StackConfig::dhcp`].
     pub dhcp: Option<DhcpConfig>,
 }
 
@@ -172,10 +172,10 @@ pub struct Limits {
     /// Maximum number of orphaned connections, which the application has closed but which still
     /// exchange segments. Beyond this limit, a connection is reset when the application closes it.
     pub orphans: usize,
-    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection may hold
-    /// half of this memory, or only a seventeenth until it has transferred as many bytes as it
-    /// holds. When memory runs short, buffers release unused memory, stop growing, and drop
-    /// out-of-order data, and applications have to wait before they can write.
+    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection that has
+    /// transferred as many bytes as it holds may hold up to half of this memory. Before, it may
+    /// hold up to a seventeenth. When memory runs short, buffers release unused memory, stop
+    /// growing, and drop out-of-order data, and applications have to wait before they can write.
     pub buffer_bytes: usize,
     /// Maximum number of interfaces of the host.
     pub interfaces: usize,
@@ -185,8 +185,9 @@ pub struct Limits {
     /// router replaces a router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at
     /// least two.
     pub routers: usize,
-    /// Maximum number of prefixes that routers have advertised and, counted separately, of
-    /// addresses with stable identifiers formed from these prefixes. Further prefixes are ignored.
+    /// Maximum number of on-link prefixes from router advertisements. It also limits the number of
+    /// addresses with stable identifiers that the host forms from advertised prefixes. Further
+    /// prefixes are ignored.
     pub prefixes: usize,
     /// Maximum number of stored redirects. At the limit, a new redirect replaces the oldest.
     pub redirects: usize,
@@ -216,7 +217,7 @@ pub struct Limits {
     pub icmp_errors: RateLimit,
     /// Rate limit of resets that answer segments of unknown connections.
     pub resets: RateLimit,
-    /// Maximum number of challenge ACKs per second, for all connections together (RFC 5961 §7). The
+    /// Mean limit of challenge ACKs per second, for all connections together (RFC 5961 §7). The
     /// actual limit of each second is drawn at random around this number. Each connection also has
     /// a limit of its own ([`linerate_tcp::Config::challenge_interval`]).
     pub challenges: u32,
@@ -225,14 +226,16 @@ pub struct Limits {
     /// Maximum number of deferred handshakes of forwarders. Beyond this limit, a new deferred
     /// handshake replaces the oldest.
     pub deferred: usize,
-    /// Maximum number of UDP flows of forwarders. Beyond this limit, a new flow replaces the oldest
-    /// flow on which the application has sent no datagram yet, or else the oldest of all flows.
+    /// Maximum number of UDP flows of forwarders. Beyond this limit, a new flow replaces the flow
+    /// that has carried no datagram for the longest time. Flows on which the application has sent
+    /// no datagram yet are replaced first.
     pub udp_flows: usize,
 }
 
 impl Limits {
-    /// Divides the limits among `shards` shards, rounded up, and returns the limits of one shard.
-    /// Limits of the link's state, such as the number of neighbours, are not divided.
+    /// Divides the limits of connections, of buffer memory and of packet rates among `shards`
+    /// shards, rounded up. Returns the limits of one shard. All other limits, such as the number of
+    /// neighbours, are not divided.
     #[must_use]
     pub fn among(self, shards: NonZeroU16) -> Self {
         let count = usize::from(shards.get());
@@ -252,8 +255,8 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // Limits that depend on the link, not on the number of connections, apply to each shard
-            // in full.
+            // All other limits apply to each shard in full, mostly because they depend on the link
+            // and not on the number of connections.
             ..self
         }
     }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::AddAssign;
 
 /// Declares a group of counters: a struct with one number for each counter. Each counter has the
-/// name that Linux uses for it.
+/// name that Linux uses for it, or a name of its own if Linux has no such counter.
 macro_rules! counters {
 
     ($(#[$group_docs:meta])* $group:ident $title:literal {
@@ -65,7 +65,9 @@ counters! {
         in_delivers "InDelivers",
         /// Packets that TCP, UDP and ICMP submitted for sending.
         out_requests "OutRequests",
-        /// Packets that were not sent because a queue of this host was full.
+        /// Packets that were not sent, for another reason than a missing route: a queue of this
+        /// host was full, the next hop did not answer address resolution, or the link cannot carry
+        /// the packet.
         out_discards "OutDiscards",
         /// Packets that were not sent because no route leads to their destination.
         out_no_routes "OutNoRoutes",
@@ -75,8 +77,8 @@ counters! {
         reassembly_required "ReasmReqds",
         /// Reassembled datagrams.
         reassembly_ok "ReasmOKs",
-        /// Datagrams that were not reassembled, because of a timeout, a limit, an overlap, or a
-        /// fragment that is too small.
+        /// Datagrams that were not reassembled, because of a timeout, a limit, an overlap, a
+        /// fragment that is too small, or an invalid result.
         reassembly_failures "ReasmFails",
         /// Datagrams whose fragments overlap or contradict each other, also counted in
         /// `ReasmFails`.
@@ -96,11 +98,11 @@ counters! {
 counters! {
     /// The line `Icmp:` of /proc/net/snmp.
     IcmpCounters "Icmp" {
-        /// Received messages, including invalid ones.
+        /// Received ICMP messages, including invalid ones.
         in_messages "InMsgs",
-        /// Received messages that were invalid.
+        /// Received ICMP messages that were invalid.
         in_errors "InErrors",
-        /// Received messages with a wrong checksum, also counted in `InErrors`.
+        /// Received ICMP messages with a wrong checksum, also counted in `InErrors`.
         in_checksum_errors "InCsumErrors",
         /// Received destination unreachable messages.
         in_unreachables "InDestUnreachs",
@@ -117,9 +119,9 @@ counters! {
         in_echos "InEchos",
         /// Received echo replies.
         in_echo_replies "InEchoReps",
-        /// Sent messages.
+        /// Sent ICMP messages.
         out_messages "OutMsgs",
-        /// Messages that were not sent because the reply queue was full.
+        /// ICMP messages that were not sent because the reply queue was full.
         out_errors "OutErrors",
         /// ICMP errors that were not sent because of the rate limit.
         out_rate_limited "OutRateLimitGlobal",
@@ -212,7 +214,7 @@ counters! {
         /// Outgoing connections that did not use Fast Open because recent Fast Open attempts
         /// failed.
         fast_opens_withheld "TCPFastOpenBlackhole",
-        /// Servers evicted from the cache of Fast Open cookies.
+        /// Servers and server ports that were evicted from the Fast Open cache.
         fast_opens_forgotten "FastOpenForgotten",
         /// Incoming connections that were opened with a valid Fast Open cookie.
         fast_opens_passive "TCPFastOpenPassive",
@@ -288,7 +290,8 @@ counters! {
         /// Number of times that the progress of a connection confirmed that a neighbour is
         /// reachable.
         confirmations "Confirmations",
-        /// Packets dropped because the queue of an unresolved neighbour was full.
+        /// Packets to unresolved neighbours that were dropped, because the queue of the neighbour
+        /// was full, or the neighbour cache had no entry for the neighbour.
         queue_drops "UnresolvedDiscards",
         /// Neighbours that were not resolved or were evicted because the neighbour cache was full.
         table_overflows "TableFulls",
@@ -317,8 +320,8 @@ counters! {
         overflows "Overflows",
         /// Number of times that a router was installed as the default router.
         router_changes "RouterChanges",
-        /// Received redirects that were refused: they did not come from the first hop, or the host
-        /// is not configured to accept redirects.
+        /// Received redirects that were refused: they did not come from the first hop, they concern
+        /// an address of this host, or the host is not configured to accept redirects.
         refused_redirects "RefusedRedirects",
     }
 }
@@ -326,17 +329,19 @@ counters! {
 counters! {
     /// Counters of multicast group membership: IGMP and MLD.
     GroupCounters "Igmp" {
-        /// Received messages, including invalid ones.
+        /// Received IGMP and MLD messages, including invalid ones.
         in_messages "InMsgs",
-        /// Received messages that were invalid, or that did not come from a router on the link.
+        /// Received IGMP and MLD messages that were invalid, or that did not come from a router on
+        /// the link.
         in_errors "InErrors",
-        /// Received queries that were valid.
+        /// Received IGMP and MLD queries that were valid.
         in_queries "InQueries",
-        /// Sent reports.
+        /// Sent membership reports.
         out_reports "OutReports",
         /// Sent IGMPv2 leave and MLDv1 done messages.
         out_leaves "OutLeaves",
-        /// Reports and leave messages that were not sent because the reply queue was full.
+        /// Membership reports and leave messages that were not sent because the reply queue was
+        /// full.
         out_errors "OutErrors",
     }
 }
@@ -344,16 +349,16 @@ counters! {
 counters! {
     /// Counters of the DHCP client.
     DhcpCounters "Dhcp" {
-        /// Received messages to the UDP port of the DHCP client.
+        /// Received DHCP messages: all datagrams to the UDP port of the DHCP client.
         in_messages "InMsgs",
-        /// Received messages that were malformed, or that offered an unusable address.
+        /// Received DHCP messages that were malformed, or that offered an unusable address.
         in_errors "InErrors",
-        /// Received messages that the client ignored: they belong to another exchange, or contain
-        /// no lease.
+        /// Received DHCP messages that the client ignored: they belong to another exchange, or
+        /// contain no lease.
         in_ignored "InIgnored",
         /// Received DHCPNAK messages, by which a server refuses a request.
         in_naks "InNaks",
-        /// Sent messages.
+        /// Sent DHCP messages.
         out_messages "OutMsgs",
         /// Sent DHCPDECLINE messages, which report that another host uses the address. They are
         /// also counted in `OutMsgs`.
@@ -368,15 +373,18 @@ counters! {
         bytes "bytes",
         /// Received frames.
         packets "packets",
-        /// Frames that were invalid on the medium.
+        /// Frames that were too short for their link header.
         errors "errs",
-        /// Frames that were not for this host, or were dropped because a queue was full.
+        /// Frames that were not for this host, or had a VLAN tag, an invalid source address or an
+        /// unknown EtherType.
         drops "drop",
-        /// Frames lost because a receive FIFO of the hardware overran.
+        /// Frames lost because a receive FIFO of the hardware overran. Always zero, because links
+        /// do not report these frames.
         fifo "fifo",
-        /// Frames of an invalid length, also counted in `errs`.
+        /// Frames that were too short for their link header, also counted in `errs`.
         frame "frame",
-        /// Compressed frames.
+        /// Received compressed frames. Always zero, because links decompress frames before the host
+        /// receives them.
         compressed "compressed",
         /// Frames to a multicast MAC address.
         multicast "multicast",
@@ -390,17 +398,21 @@ counters! {
         bytes "bytes",
         /// Sent frames.
         packets "packets",
-        /// Frames that the link failed to send.
+        /// Frames that the link failed to send. Always zero, because links do not report these
+        /// frames.
         errors "errs",
-        /// Frames that were not sent because a queue of this host was full.
+        /// ARP packets that were not sent because the reply queue was full.
         drops "drop",
-        /// Frames lost because a transmit FIFO of the hardware underran.
+        /// Frames lost because a transmit FIFO of the hardware underran. Always zero, because links
+        /// do not report these frames.
         fifo "fifo",
-        /// Collisions on the medium.
+        /// Collisions on the medium. Always zero, because links do not report collisions.
         collisions "colls",
-        /// Frames lost because the carrier was lost.
+        /// Frames lost because the carrier was lost. Always zero, because links do not report these
+        /// frames.
         carrier "carrier",
-        /// Compressed frames.
+        /// Sent compressed frames. Always zero, because links compress frames after the host has
+        /// sent them.
         compressed "compressed",
     }
 }

@@ -78,10 +78,10 @@ pub enum Error {
     #[error("a host keeps its only interface: add another one first")]
     OnlyInterface,
     /// The address cannot be assigned to an interface, because it is a multicast, broadcast,
-    /// loopback or unspecified address.
+    /// loopback, unspecified or IPv4-mapped IPv6 address.
     #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]
     UnusableAddress(IpAddr),
-    /// The host has reached its limit of addresses.
+    /// The interface has reached the limit of addresses.
     #[error("the host has {limit} addresses already: remove some, or raise its limit")]
     TooManyAddresses {
         /// The limit of addresses.
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(IpAddr),
     /// The destination is invalid: port zero, the unspecified address, or a multicast group where a
-    /// unicast address is required.
+    /// unicast address is required. For a raw socket, also an address of the other IP version.
     #[error(
         "{0} is not a valid destination: give the address of one host and a port that is not zero"
     )]
@@ -166,8 +166,8 @@ pub enum Error {
     Tcp(linerate_tcp::Error),
 }
 
-/// Converts an error of a connection. Its `WouldBlock` becomes [`Error::WouldBlock`], which all
-/// kinds of sockets share.
+/// Converts an error of a TCP connection. The error `WouldBlock` of a connection becomes
+/// [`Error::WouldBlock`], which all kinds of sockets share.
 impl From<linerate_tcp::Error> for Error {
     fn from(error: linerate_tcp::Error) -> Self {
         match error {

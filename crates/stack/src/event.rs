@@ -125,7 +125,7 @@ impl fmt::Display for ReportedError {
     }
 }
 
-/// The queue of events.
+/// The queue of events for the application.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     links: Links,

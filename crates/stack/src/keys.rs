@@ -30,7 +30,7 @@ impl Keys {
         Self { seed }
     }
 
-    /// Returns a fast keyed hash for a hash table whose keys a peer can choose.
+    /// Returns a fast keyed hash for a hash table that is indexed by values which peers can choose.
     pub(crate) fn table(&self, purpose: &str) -> SipHasher13 {
         SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }

@@ -3,7 +3,7 @@
 
 use linerate_units::Instant;
 
-/// A service with a timer.
+/// A service: an activity of the host, other than a connection, that has a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// The reassembly of datagrams from fragments.

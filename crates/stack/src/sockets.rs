@@ -210,8 +210,8 @@ impl Sockets {
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// Returns a mutable reference to the connection at this index, for any owner or none. Converts
-    /// a compact connection to its full form.
+    /// Returns a mutable reference to the connection at this index, whether or not the connection
+    /// has an owner. Converts a compact connection to its full form.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.unpack(self.now)

@@ -230,7 +230,8 @@ fn a_duplicate_gets_another_identifier_three_times() {
 }
 
 /// RFC 4862 §5.4.5: a host should disable IP on an interface if another host has the link-local
-/// address that it forms from its MAC address. This host ignores router advertisements then.
+/// address that it forms from its MAC address. In this case, this host ignores router
+/// advertisements.
 #[test]
 fn a_host_whose_link_local_address_is_anothers_takes_nothing_from_routers() {
     let mut host = host();

@@ -466,7 +466,9 @@ fn a_smaller_path_mtu_applies_within_a_burst() {
     let first = hosts.send(3);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_000 };
     let report = IcmpMessage::Error { error, quote: Quote::of(&first[0][MEDIUM..]).unwrap() };
-    // The host does not check the source MAC address of an ICMP error.
+    // The ICMP error gets the link header of a frame from the client, with the client's MAC address
+    // as the destination. The source MAC address does not matter, because the host does not check
+    // it.
     let mut frame = first[0].clone();
     frame[..6].copy_from_slice(&first[0][6..12]);
     let length = report.emit(&mut frame[TCP..]);

@@ -492,7 +492,7 @@ fn a_listener_can_close_with_pending_fast_connections() {
     first_connection(&mut pair, listener);
     let clients: Vec<_> = (0..3).map(|_| connect(&mut pair, b"question")).collect();
     pair.run_for(ROUND_TRIP / 2);
-    // The application has accepted one of the connections.
+    // The application accepts one of the three connections, which must survive the listener.
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
@@ -644,7 +644,7 @@ fn a_refused_connection_pauses_fast_open() {
             host.link_mut().put(now, report);
             host.turn(now).unwrap();
         } else {
-            // A host without a listener answers with a reset.
+            // In the other case, the right host has no listener, and answers the SYN with a reset.
             pair.run_for(ROUND_TRIP * 2);
         }
         assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 1);

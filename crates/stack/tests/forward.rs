@@ -1,5 +1,5 @@
-//! Tests of forwarders, which accept flows to any address and port. Their hook decides about each
-//! flow.
+//! Tests of forwarders, which accept flows to any address and port. A function of the application,
+//! the hook, decides about each flow.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

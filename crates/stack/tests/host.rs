@@ -108,7 +108,8 @@ fn an_orphan_beyond_the_limit_is_reset() {
     }
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
-    // The peers do not close their ends, so these connections remain in FIN-WAIT-2.
+    // The host closes all three connections. The peers do not close their ends, so two orphaned
+    // connections remain in FIN-WAIT-2. The third exceeds the limit of orphans and is reset.
     while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
         pair.stack(Side::Right).tcp_close(now, server).unwrap();
     }

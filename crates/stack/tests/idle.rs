@@ -170,7 +170,8 @@ fn the_memory_of_closed_connections_is_given_back() -> usize {
     let first = hosts_under_test.open();
     hosts_under_test.exchange_data(&first);
     hosts_under_test.close(&first);
-    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth.
+    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth. After 64 seconds, every
+    // TIME-WAIT has ended.
     hosts_under_test.advance_clock(Duration::from_secs(64));
     let before = MEMORY.current_usage();
     for _ in 0..ROUNDS {
@@ -200,7 +201,8 @@ fn time_wait_records_take_at_most_256_bytes() -> usize {
     hosts_under_test.close(&pairs);
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let waiting = MEMORY.current_usage();
-    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth.
+    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth. After 64 seconds, every
+    // TIME-WAIT has ended.
     hosts_under_test.advance_clock(Duration::from_secs(64));
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let each = (waiting - MEMORY.current_usage()) / pairs.len();

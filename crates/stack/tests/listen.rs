@@ -297,7 +297,8 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
     // After two milliseconds, retransmissions get later timestamps. The echo of a timestamp then
-    // shows which copy of the data has arrived.
+    // shows which copy of the data has arrived. So the acknowledgement of the smaller copy can
+    // confirm the ICMP error.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);

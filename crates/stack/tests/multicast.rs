@@ -263,7 +263,8 @@ fn memberships_are_reported_and_queries_answered() {
     let change = format!("{GROUP} {:?} []", GroupRecordKind::ToExclude);
     assert_eq!(reports.take(), [change.clone(), change]);
     deliver_query(&mut pair, Side::Left.address(), &igmp::ROUTER_ALERT, &GENERAL_QUERY);
-    // A bridge that sends queries may have no IP address.
+    // A bridge that sends queries may have no IP address, so a query from the unspecified address
+    // is valid, too.
     deliver_query(&mut pair, Ipv4Addr::UNSPECIFIED, &igmp::ROUTER_ALERT, &GENERAL_QUERY);
     pair.run_for(Duration::from_secs(2));
     assert_eq!(reports.take(), [format!("{GROUP} {:?} []", GroupRecordKind::IsExclude)]);

@@ -1034,7 +1034,7 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
 }
 
 /// The memory grant of a connection changes within a run: another connection takes memory, or the
-/// received data use up the grant.
+/// received data use up the grant. The run must continue with the new grant.
 #[test]
 fn a_run_continues_after_a_change_of_the_memory_grant() {
     for is_warm in [false, true] {
@@ -1198,7 +1198,8 @@ fn run_many(steps: Vec<ManyStep>) {
                 let options =
                     ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
                 let peer = SocketAddrV4::new(SERVER, PORT);
-                // `tcp_connect` fails if the reset of the previous connection is not sent yet.
+                // `tcp_connect` fails if the reset of the previous connection is not sent yet. In
+                // this case, the step only resets the connection.
                 if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {
                     scene.opened[number] = handle;
                 }

@@ -161,8 +161,9 @@ fn a_segment_with_an_invalid_checksum_is_discarded() {
     assert_eq!(pair.answers(Side::Right, good).len(), 1);
 }
 
-/// MUST-8, MUST-9, SHLD-1: compares the initial sequence numbers of one four-tuple at two times,
-/// and of hosts with two secrets at one time.
+/// MUST-8, MUST-9, SHLD-1: an initial sequence number is the sum of a clock with a tick of 4 µs and
+/// a keyed hash of the four-tuple. Compares the numbers of one four-tuple at two times, and of
+/// hosts with different secrets at one time.
 #[test]
 fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
     let first_number = |seed, wait| {
@@ -424,7 +425,8 @@ fn type_of_service_and_ttl_are_set_per_connection() {
     assert_eq!(seen(Side::Left), [(0, 64)]);
 }
 
-/// MUST-54, MUST-56, SHLD-25, MUST-47: tests each soft error during and after the handshake.
+/// MUST-54, MUST-56, SHLD-25, MUST-47: a soft ICMP error is reported to the application, and ends
+/// no connection, neither during nor after the handshake.
 #[test]
 fn soft_errors_are_reported_and_end_no_connection() {
     let soft = [

@@ -135,7 +135,7 @@ fn a_listener_that_always_sends_cookies_stores_no_syn() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    // The host has no timers for these connections either.
+    // The host has no timers for the SYNs either, because it has stored none of them.
     assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
 }
 

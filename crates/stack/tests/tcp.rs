@@ -211,7 +211,7 @@ fn a_host_connects_to_itself() {
         let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
-        // Both ends move to their compact form after a time without activity.
+        // Both ends of the connection move to their compact form after a time without activity.
         pair.run_for(Duration::from_secs(5));
         pair.stack(Side::Left).check();
         let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);

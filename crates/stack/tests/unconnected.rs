@@ -15,8 +15,8 @@ use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
 
-/// Number of segments without a connection that a turn handles before the segments of connections,
-/// and again after them.
+/// Maximum number of segments without a connection that a turn handles before the segments of
+/// connections. As many waiting segments may be handled after them.
 const A_TURN: u64 = 16;
 
 /// Maximum number of segments without a connection that wait for a later turn.

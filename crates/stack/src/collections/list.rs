@@ -22,12 +22,12 @@ impl List {
     /// A list without items.
     pub(crate) const EMPTY: Self = Self { first: END, last: END, length: 0 };
 
-    /// Returns the item at the front.
+    /// Returns the item at the front, or `None` if the list is empty.
     pub(crate) const fn first(&self) -> Option<u32> {
         if self.first == END { None } else { Some(self.first) }
     }
 
-    /// Returns the item at the back.
+    /// Returns the item at the back, or `None` if the list is empty.
     pub(crate) const fn last(&self) -> Option<u32> {
         if self.last == END { None } else { Some(self.last) }
     }
@@ -160,8 +160,8 @@ impl Links {
         })
     }
 
-    /// Frees the links of the items whose number is at least `length`, except up to the last item
-    /// that is still in a list.
+    /// Shortens the array of links to `length` items. If an item with a number of `length` or more
+    /// is still in a list, keeps the links up to the last such item.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
         // The search begins at the end and stops at the first node that must stay, so each freed

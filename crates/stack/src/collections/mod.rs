@@ -9,7 +9,7 @@ pub(crate) mod token_bucket;
 
 use alloc::vec::Vec;
 
-/// Number of elements for which a vector or table keeps its memory, even if most of it is unused.
+/// Unused capacity, in elements, that a vector or table may always keep.
 pub(crate) const KEPT: usize = 64;
 
 /// Shrinks a vector if less than a quarter of its capacity is used. The cost is proportional to the

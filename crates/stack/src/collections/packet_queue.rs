@@ -22,12 +22,13 @@ pub(crate) struct PacketQueue<T> {
 }
 
 impl<T> PacketQueue<T> {
-    /// Creates an empty queue, whose packets may have a total cost of `limit` bytes.
+    /// Creates an empty queue with a limit of `limit` bytes. Each packet counts as its length and
+    /// [`OVERHEAD`].
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
-    /// Creates an empty queue with the limit `limit`, or with a larger limit if a packet of
+    /// Creates an empty queue with a limit of `limit` bytes, or with a larger limit if a packet of
     /// `length` bytes would not fit.
     pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
         let least = length + OVERHEAD;

@@ -89,9 +89,9 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Frees the free slots at the end of the slab, if more than three quarters of all slots are
-    /// free. Returns the number of slots that remain, or `None` if no slot was freed. The search
-    /// for the last value examines only slots that are then freed, so the amortised cost is
+    /// Removes the free slots at the end of the slab, if more than three quarters of all slots are
+    /// free. Returns the number of slots that remain, or `None` if no slot was removed. The search
+    /// for the last value examines only slots that are then removed, so the amortised cost is
     /// constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {

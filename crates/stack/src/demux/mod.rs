@@ -273,7 +273,8 @@ impl Demux {
 
     /// Looks up the flows of all frames of the batch, and calls `look` for each socket that is
     /// found. `look` prefetches the socket, and returns whether its packets may use the flow cache.
-    /// Returns false, without a lookup, if the batch has fewer than two runs of frames.
+    /// Returns true after the lookups. If the batch has fewer than two runs of frames, returns
+    /// false without a lookup.
     pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {

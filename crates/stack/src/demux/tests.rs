@@ -72,7 +72,8 @@ fn hashes_spread_in_lower_and_upper_bits() {
         parts.dedup();
         parts.len()
     };
-    // With 1,024 random hashes, about a third of 1,024 buckets remain empty.
+    // With 1,024 random hashes, about a third of 1,024 buckets remain empty. So the hashes must
+    // select more than half of the buckets.
     assert!(distinct(|hash| hash % 1_024) > 512);
     assert!(distinct(|hash| hash >> 57) > 96);
 }

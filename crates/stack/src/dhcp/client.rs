@@ -35,7 +35,7 @@ const DECLINE_TIME: Duration = Duration::from_secs(10);
 /// The state of the client (RFC 2131 figure 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// INIT: the client begins at its next timeout.
+    /// INIT: at its next timeout, the client begins to request an address.
     Init,
     /// REBOOTING: the client requests the address that it had before the restart.
     Rebooting { address: Ipv4Addr },
@@ -71,7 +71,7 @@ pub(crate) struct DhcpSend {
 /// An action that the host must perform for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DhcpAction {
-    /// Send a message.
+    /// Send a DHCP message.
     Send(DhcpSend),
     /// Ask by ARP whether another host uses the address.
     Probe(Ipv4Addr),
@@ -90,7 +90,8 @@ pub(crate) struct DhcpClient {
     state: State,
     /// Transaction ID of the current exchange.
     xid: u32,
-    /// Time at which the current attempt to get an address began.
+    /// Time from which the `secs` field counts: the beginning of the current attempt to get an
+    /// address, or of REBINDING.
     began: Instant,
     /// The `secs` field of the last DHCPDISCOVER. The following DHCPREQUEST has the same value, so
     /// that relays forward it to the same servers (RFC 2131 §3.1, step 3).

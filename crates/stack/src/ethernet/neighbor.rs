@@ -8,9 +8,11 @@
 //! connection can confirm the neighbour (RFC 4861 §7.3; module `unreachability`).
 //!
 //! The host sends at most one request per second and neighbour, unless a router has set another
-//! interval, or the cache is too small for all requested neighbours. Unsolicited packets update
-//! existing entries, but create no entries. A neighbour that requests an address of this host gets
-//! an entry, because this host is about to send an answer to it.
+//! interval, or the cache is too small for all requested neighbours. Unsolicited ARP packets and
+//! neighbour advertisements update existing entries, but create no entries. A neighbour that
+//! requests an address of this host gets an entry, because this host is about to send an answer to
+//! it. A valid router advertisement or redirect with a MAC address also creates an entry (RFC 4861
+//! §6.3.4, §8.3).
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.

@@ -147,7 +147,8 @@ pub struct ForwardStatistics {
     pub accepted: u64,
     /// Number of flows that were rejected.
     pub rejected: u64,
-    /// Number of SYNs and datagrams that the application decided to drop.
+    /// Number of SYNs and datagrams that were dropped: by decision of the application, because no
+    /// socket could be created, or because a port of the datagram was zero.
     pub dropped: u64,
     /// Number of retransmitted SYNs of deferred handshakes.
     pub repeated: u64,

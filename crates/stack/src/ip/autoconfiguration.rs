@@ -233,10 +233,11 @@ mod tests {
         let now = at(1_000);
         let span = |seconds| Some(Duration::from_secs(seconds));
         for (remaining, advertised, expected) in [
-            // Case 1: the advertised lifetime exceeds two hours, or the remaining lifetime.
+            // Case 1: an advertised lifetime that exceeds two hours or the remaining lifetime is
+            // adopted.
             (10_000, span(7_201), 7_201),
             (100, span(200), 200),
-            // Case 2: the remaining lifetime is at most two hours.
+            // Case 2: a remaining lifetime of at most two hours is not shortened.
             (7_200, span(60), 7_200),
             (100, span(0), 100),
             // Case 3: otherwise, the remaining lifetime becomes two hours.

@@ -61,7 +61,7 @@ mod tests {
         Filter { is_exclude, sources }
     }
 
-    /// The examples of RFC 3376 §3.2.
+    /// The union of the filters in each example of RFC 3376 §3.2 is the union that the RFC states.
     #[test]
     fn the_union_is_that_of_the_rfc() {
         let union = |filters: &[Filter]| Filter::union(filters.iter());

@@ -98,8 +98,8 @@ struct Group {
     /// The time of the response to a group-specific query; [`Instant::NEVER`] if no response is
     /// pending.
     response_at: Instant,
-    /// The sources about which pending group-specific queries asked; empty if one of these queries
-    /// asked about all sources.
+    /// The sources about which pending group-specific queries asked. Empty if one of these queries
+    /// asked about all sources, or if the sources exceed [`GroupLimits::sources`].
     queried: BTreeSet<IpAddr>,
 }
 
@@ -283,8 +283,9 @@ impl Groups {
     }
 
     /// Recomputes the filter of a group after a change of its members, and schedules reports of the
-    /// difference. The caller must call `update_version` before it adds a group, because a change
-    /// of the version removes groups whose filter is empty, such as a group that was just added.
+    /// difference. A caller that adds a group must call `update_version` before. A change of the
+    /// version removes all groups whose filter is empty, which includes a group that was just
+    /// added.
     //= rfc3376#5.1
     fn update(&mut self, now: Instant, address: IpAddr) {
         let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];

@@ -71,7 +71,7 @@ impl<'a> Arrived<'a> {
         }
     }
 
-    /// Parses an IPv4 packet, like [`Arrived::parse`].
+    /// Parses an IPv4 packet. The result is that of [`Arrived::parse`].
     #[inline]
     pub(crate) fn parse_ipv4(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         let Ipv4Packet { header, options, payload } = Ipv4Packet::parse(bytes).ok()?;
@@ -88,7 +88,7 @@ impl<'a> Arrived<'a> {
         Some((arrived, header.is_fragment() || !options.is_empty()))
     }
 
-    /// Parses an IPv6 packet, like [`Arrived::parse`].
+    /// Parses an IPv6 packet. The result is that of [`Arrived::parse`].
     pub(crate) fn parse_ipv6(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         let packet = Ipv6Packet::parse_fixed(bytes).ok()?;
         let header = packet.header;

@@ -17,15 +17,16 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of bytes charged for an incomplete datagram, in addition to its fragments.
 const DATAGRAM: usize = 512;
-/// Number of bytes charged for a fragment, in addition to its payload.
+/// Number of bytes charged for a fragment, in addition to its payload. A fragment with offset zero
+/// is also charged for its headers.
 const FRAGMENT: usize = 64;
 
 /// The limits of the reassembly of fragmented datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
     /// Maximum memory of all incomplete datagrams, in bytes. Each fragment counts as its payload
-    /// plus 64 bytes, and each datagram counts another 512 bytes. The sum is an upper bound of the
-    /// memory that the datagram occupies.
+    /// plus 64 bytes. Each datagram counts another 512 bytes, and the headers of its first
+    /// fragment. The sum is an upper bound of the memory that the datagram occupies.
     pub bytes: usize,
     /// Maximum number of incomplete datagrams.
     pub datagrams: usize,
@@ -46,7 +47,8 @@ impl Default for ReassemblyLimits {
 pub(crate) struct DatagramKey {
     pub(crate) hosts: Hosts,
     pub(crate) identification: u32,
-    /// Zero for IPv6, where the protocol does not identify the datagram (RFC 8200 §4.5).
+    /// The protocol of the datagram; zero for IPv6, where the protocol does not identify the
+    /// datagram (RFC 8200 §4.5).
     pub(crate) protocol: Protocol,
 }
 

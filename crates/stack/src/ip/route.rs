@@ -100,15 +100,15 @@ pub(crate) struct RouteWindows {
 /// this order is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteOrigin {
-    /// The application.
+    /// A call of the application, or the configuration of the host.
     Static,
-    /// A lease of a DHCP server.
+    /// The lease of a DHCP server.
     Dhcp,
-    /// An advertisement of a router.
+    /// The advertisement of a router.
     Advertised,
-    /// A redirect of a router.
+    /// The redirect of a router.
     Redirect,
-    /// An address of the host, whose network is on the link.
+    /// An address of the host, from which a route to the on-link network of this address follows.
     Direct,
 }
 

@@ -94,7 +94,8 @@ impl Routers {
     }
 
     /// Records an on-link prefix. `None` is an infinite lifetime, and a lifetime of zero removes
-    /// the prefix at the next timeout. Returns whether the prefix is new.
+    /// the prefix at the next timeout. Returns whether the prefix is new, or [`Full`] if the list
+    /// has no room for it.
     pub(crate) fn set_prefix(
         &mut self,
         now: Instant,

@@ -9,7 +9,7 @@ use crate::ip::address::{AddressOrigin, AddressState, InterfaceAddress};
 use core::cmp::Ordering;
 use core::net::{IpAddr, Ipv6Addr};
 
-/// An entry of the policy table.
+/// An entry of the policy table (RFC 6724 §2.1).
 #[derive(Clone, Copy, Debug)]
 struct Policy {
     prefix: Ipv6Addr,

@@ -10,8 +10,8 @@ use linerate_wire::{
 };
 
 /// Splits a GSO frame, and passes a frame for each TCP segment to `on_frame`, with complete
-/// checksums. A frame of one packet is passed as one frame, with its partial checksum completed. A
-/// GSO frame that is not TCP over IP is passed unchanged.
+/// checksums. A frame that is not a GSO frame is passed as one frame, and a partial checksum is
+/// completed. A GSO frame that is not TCP over IP is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,

@@ -108,13 +108,13 @@ pub trait FrameSink {
 /// A received frame whose only metadata is its time of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainFrame<'a> {
-    /// See [`RxFrame::bytes`].
+    /// The bytes of the frame; see [`RxFrame::bytes`].
     pub bytes: &'a [u8],
-    /// See [`RxFrame::arrived`].
+    /// The time at which the frame arrived at the link; see [`RxFrame::arrived`].
     pub arrived: Instant,
 }
 
-/// A function as a receiver, which is called once for each frame.
+/// Makes a function a receiver of frames. The function is called once for each frame.
 impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
     #[inline(always)]
     fn take(&mut self, frame: RxFrame<'_>) {

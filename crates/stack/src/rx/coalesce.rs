@@ -86,8 +86,9 @@ impl NextAcks {
         }
     }
 
-    /// Creates the state after an acknowledgement whose packet is not available. No packet matches
-    /// the resulting prediction, so this acknowledgement is the last of its batch.
+    /// Creates the headers of an acknowledgement of which only the TCP segment `bytes` is known,
+    /// without its IP header. No packet matches the resulting prediction, so this acknowledgement
+    /// is the last of its batch.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }

@@ -12,8 +12,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of segments without a connection that a turn handles, if the turn also handles
-/// segments of connections.
+/// Maximum number of segments without a connection that a turn handles before the segments of
+/// connections. In a turn with segments of connections, at most as many waiting segments are
+/// handled after them. These count towards the limit of the next turn.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.

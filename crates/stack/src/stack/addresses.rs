@@ -34,8 +34,8 @@ impl Stack {
     /// again.
     ///
     /// # Errors
-    /// [`Error::UnusableAddress`] for a multicast, loopback or unspecified address;
-    /// [`Error::TooManyAddresses`] if the limit of addresses is reached.
+    /// [`Error::UnusableAddress`] for a multicast, broadcast, loopback, unspecified or IPv4-mapped
+    /// IPv6 address; [`Error::TooManyAddresses`] if the limit of addresses is reached.
     pub fn add_address(
         &mut self,
         now: Instant,

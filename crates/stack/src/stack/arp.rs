@@ -118,8 +118,8 @@ impl Stack {
         self.schedule_replies();
     }
 
-    /// Has the peer of the connection acknowledged data since the connection became the witness for
-    /// its next hop? If so, the next hop is reachable.
+    /// Has the peer acknowledged data since the connection was recorded as the witness of its next
+    /// hop? If so, packets pass the next hop, which is therefore reachable.
     fn has_progressed(&self, witness: &Witness) -> bool {
         self.tcp_progress(witness.connection).is_some_and(|progress| progress != witness.progress)
     }
@@ -130,8 +130,9 @@ impl Stack {
         Some(self.tcp(connection)?.statistics().bytes_acknowledged)
     }
 
-    /// Makes a connection the witness for its IPv6 next hop. If the reachability of the next hop is
-    /// in doubt, the progress of the connection confirms it (RFC 4861 §7.3.1).
+    /// Records a connection as the witness of its IPv6 next hop. If the peer of the connection
+    /// later acknowledges data, this confirms that the next hop is reachable, without a probe (RFC
+    /// 4861 §7.3.1).
     #[inline(never)]
     pub(super) fn witness_next_hop(&mut self, index: u32, peer: IpAddr) {
         let Some(&CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };

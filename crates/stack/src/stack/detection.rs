@@ -120,10 +120,10 @@ impl Stack {
     }
 
     /// Handles a conflict: a message shows that another host uses or probes for `address`, which is
-    /// an address of this host. The host gives up a tentative address. It defends an assigned IPv4
-    /// address by an announcement, at most every ten seconds. At the second conflict within ten
-    /// seconds, the host keeps an IPv4 address that the application has configured, and gives up
-    /// any other IPv4 address (RFC 5227 §2.4 b and c).
+    /// an address of this host. The host gives up a tentative address, and keeps an assigned IPv6
+    /// address. It defends an assigned IPv4 address by an announcement, at most every ten seconds.
+    /// At the second conflict within ten seconds, the host keeps an IPv4 address that the
+    /// application has configured, and gives up any other IPv4 address (RFC 5227 §2.4 b and c).
     #[cold]
     pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
         self.interface.neighbors.counters_mut().conflicts += 1;

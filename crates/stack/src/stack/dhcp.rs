@@ -23,11 +23,12 @@ use linerate_wire::{
     ArpOperation, ArpPacket, IpCidr, IpHeader, MacAddress, Protocol, Sum, UdpDatagram, UdpHeader,
 };
 
-/// Size in bytes of the buffer for a message. The longest message of the client is shorter.
+/// Size in bytes of the buffer in which the client writes a message. Every message of the client is
+/// shorter.
 const ROOM: usize = 320;
 /// The Maximum DHCP Message Size that the client announces, in bytes of the IP packet (RFC 2132
-/// §9.10). The host can reassemble such a packet if it arrives in fragments, and servers send
-/// shorter messages.
+/// §9.10). The size may exceed the MTU of the link, because the host can reassemble the packet from
+/// fragments. In practice, messages are shorter.
 const MAX_MESSAGE_SIZE: u16 = 1_500;
 /// The options that the client requests from the server.
 const PARAMETERS: [u8; 8] = [
@@ -178,8 +179,8 @@ impl Stack {
         self.replace_dhcp_routes(wanted);
         let is_usable = self.interface.is_ours(lease.address.address());
         if is_new && is_usable && self.interface.capabilities.medium == Medium::Ethernet {
-            // This ARP announcement makes other hosts replace cached entries of a former owner of
-            // the address (RFC 2131 §4.4.1).
+            // Other hosts may have cached the MAC address of a former owner of the IP address. This
+            // ARP announcement makes them replace it (RFC 2131 §4.4.1).
             self.send_arp_request(lease.own(), lease.own());
         }
         self.events.note_change(Event::Dhcp);

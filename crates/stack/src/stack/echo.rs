@@ -67,9 +67,9 @@ impl Stack {
         Ok(())
     }
 
-    /// Reports an echo reply to the application, if it answers a recent request of this host. The
-    /// request must have the identifier of the reply, and the source of the reply or the broadcast
-    /// address as its destination.
+    /// Reports an echo reply to the application, if the reply answers a recent request of this
+    /// host. This is the case if the host has sent a request with the same identifier to the source
+    /// of the reply, or to the broadcast address.
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
         let source = arrived.source();
         let expected = [source, Ipv4Addr::BROADCAST.into()];
@@ -87,8 +87,8 @@ impl Stack {
         self.note_echo(Event::EchoReply(reply));
     }
 
-    /// Records an echo reply that may exceed the MTU of its path, so that [`Stack::note_echo_mtu`]
-    /// accepts a report about it.
+    /// Records an echo reply that may exceed the MTU of its path. A router may then report the path
+    /// MTU, and [`Stack::note_echo_mtu`] accepts only reports about recorded messages.
     pub(crate) fn note_answered_echo(&mut self, destination: IpAddr, echo: &Echo<'_>) {
         if echo.data.len() > SMALLEST_PATH_MTU - Ipv6Header::LENGTH {
             self.answered_echoes.insert(destination, echo.identifier);

@@ -231,9 +231,9 @@ impl Stack {
 /// # Sent fragments
 impl Stack {
     /// Must the length of the packet be compared with the MTU of its path before the packet is
-    /// sent? This is necessary for three kinds of packets: those longer than the interface's MTU,
-    /// IPv4 packets without DF, and IPv6 packets longer than the minimum MTU, because IPv6 has no
-    /// DF flag.
+    /// sent? Three kinds of packets may need fragments: packets longer than the MTU of the
+    /// interface, IPv4 packets without the DF flag, and IPv6 packets longer than the minimum MTU.
+    /// IPv6 has no DF flag, so any such packet may be fragmented by its source.
     #[inline]
     pub(crate) fn may_need_fragments(&self, packet: &[u8]) -> bool {
         packet.len() > self.interface.capabilities.mtu

@@ -26,7 +26,8 @@ use linerate_wire::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MulticastInterface {
     /// The interface over which the socket sends datagrams to groups
-    /// ([`Stack::udp_set_multicast_interface`]). If none was set, the first interface of the host.
+    /// ([`Stack::udp_set_multicast_interface`]), or the first interface of the host if the
+    /// application has set none.
     Default,
     /// The interface that has this IP address.
     Address(IpAddr),
@@ -323,7 +324,8 @@ impl Stack {
         if self.interface.groups.poll_timeout() <= now {
             let mut due = self.interface.groups.handle_timeout(now);
             // Solicited-node groups serve address resolution, which a link without MAC addresses
-            // does not need. Only the first shard sends reports, for all shards of the host.
+            // does not need, so their reports are omitted on such a link. Only the first shard
+            // sends reports, for all shards of the host.
             let is_needed = |group: IpAddr| match group {
                 IpAddr::V6(group) if self.interface.capabilities.medium == Medium::Ip => {
                     !ipv6_multicast::is_solicited_node(group)
@@ -340,8 +342,8 @@ impl Stack {
         self.schedule_groups();
     }
 
-    /// Queues reports that all belong to one IP version. Several records share a message, as far as
-    /// they fit.
+    /// Queues the reports `due`, which must all belong to one IP version. Each IGMPv3 or MLDv2
+    /// message contains as many records as fit.
     fn send_reports_of_version(&mut self, due: &[GroupReportDue]) {
         let Some(first) = due.first() else { return };
         let (source, receivers, routers) = self.report_addresses(first.group());

@@ -37,8 +37,8 @@ impl Stack {
                 self.handle_neighbor_discovery(arrived, &header, &message);
             }
             Icmpv6Message::Other { .. } => self.handle_mld(arrived),
-            // Neighbour Discovery messages and MLD reports (RFC 3590) may have the unspecified
-            // address as source, other messages may not.
+            // The messages of the branches above, Neighbour Discovery and MLD (RFC 3590), may have
+            // the unspecified address as source. All other messages with this source are invalid.
             _ if source.is_unspecified() => counted.in_errors += 1,
             Icmpv6Message::EchoRequest(echo) => {
                 counted.in_echos += 1;
@@ -86,7 +86,8 @@ impl Stack {
     }
 }
 
-/// Returns the ICMPv6 error for a packet that cannot be delivered for the ICMP `reason`.
+/// Returns the ICMPv6 error that corresponds to the ICMP `reason` for which a packet cannot be
+/// delivered.
 pub(super) fn icmpv6_error(arrived: &Arrived<'_>, reason: Unreachable) -> Icmpv6Error {
     let reason = match reason {
         Unreachable::Protocol => {

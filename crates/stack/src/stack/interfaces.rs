@@ -92,8 +92,9 @@ impl Stack {
         Ok(links)
     }
 
-    /// Removes an interface with its routes and its addresses, as [`Stack::remove_address`] does.
-    /// If the first interface is removed, another interface takes its place.
+    /// Removes an interface with its routes and addresses. The connections of its addresses end as
+    /// described at [`Stack::remove_address`]. If the first interface is removed, another interface
+    /// takes its place.
     ///
     /// # Errors
     /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last interface of the host.
@@ -340,7 +341,7 @@ impl Stack {
 
     /// Returns the number of the interface over which packets to `destination` leave. This is the
     /// current interface for addresses that have a meaning on every link, such as link-local and
-    /// multicast addresses, and for addresses of this host.
+    /// multicast addresses, for addresses of this host, and for destinations without a route.
     #[inline]
     pub(crate) fn interface_towards(&self, destination: IpAddr) -> u16 {
         if self.others.is_empty() {
@@ -363,7 +364,7 @@ impl Stack {
     }
 
     /// Returns the number of the interface of a route: the interface set in the route, or else the
-    /// interface whose network contains the gateway, or else the first interface.
+    /// interface of the route to its gateway, or else the first interface.
     fn interface_of(&self, route: &Route) -> u16 {
         let of_gateway = || self.routes.lookup(route.gateway?)?.interface;
         let number = route.interface.or_else(of_gateway).and_then(|number| number.try_into().ok());
@@ -371,16 +372,18 @@ impl Stack {
         number.filter(|&number| self.has_interface(number)).or_else(first).unwrap_or_default()
     }
 
-    /// Returns the current generation of routes and neighbours, which changes with every change
-    /// that may invalidate a resolved MAC address. It is valid for the current interface only.
+    /// Returns the current generation of routes and neighbours, a number that changes whenever a
+    /// resolved MAC address may have become invalid. The number applies to the current interface
+    /// only.
     #[inline(always)]
     pub(crate) const fn next_hop_generation(&self) -> u64 {
         self.routes.generation() + self.interface.neighbors.generation()
     }
 
     /// Moves a sender to the ring of another interface, if its next packet must leave over that
-    /// interface. This happens if routes have changed, or if the packets of one socket have several
-    /// destinations. Returns whether the sender was moved.
+    /// interface. For the host's own replies, only the next packet is moved. This happens if routes
+    /// have changed, or if the packets of one socket have several destinations. Returns whether the
+    /// sender or packet was moved.
     #[cold]
     pub(super) fn move_sender(&mut self, sender: Sender) -> bool {
         if self.interface.fragmenter.is_busy() {
@@ -450,8 +453,8 @@ impl Stack {
         let due = others.find(|other| other.poll_timeout() <= now).map(|other| other.number);
         if let Some(number) = due {
             self.serving(number, |stack| {
-                // Each call runs only one timer, so that the caller can count the timers in its
-                // budget.
+                // The second method is not called if the first has run a timer. The caller counts
+                // each call as one timer of its budget.
                 let _ = stack.handle_neighbor_timeout(now)
                     || stack.handle_interface_service_timeout(now);
             });

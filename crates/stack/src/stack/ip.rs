@@ -116,8 +116,9 @@ impl Stack {
         self.counted.ip.in_delivers += 1;
     }
 
-    /// Returns the path to a destination, with its source address, MTU and windows. The destination
-    /// may be this host, a broadcast or multicast address, or another host.
+    /// Returns the path to a destination: the local address to send from, the MTU, and the window
+    /// parameters of the route. The destination may be this host, a broadcast or multicast address,
+    /// or another host.
     #[inline]
     pub(crate) fn path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         match self.cached_route_to(destination) {

@@ -53,9 +53,10 @@ impl Stack {
         held > before
     }
 
-    /// Takes unused memory back from the connections that hold most memory; with `can_drop_data`,
-    /// also drops their out-of-order data. Each pass visits a few connections of each size class,
-    /// in rotation, and stops when less than half of the budget is in use.
+    /// Takes unused memory back from the connections that hold most memory. If `can_drop_data` is
+    /// true, also drops their out-of-order data. Connections are grouped in classes by the memory
+    /// that they hold. Each call visits a few connections of each class in rotation, beginning with
+    /// the class that holds most, and stops when less than half of the budget is in use.
     fn relieve_holders(&mut self, can_drop_data: bool) {
         for class in (1..CLASSES).rev() {
             let count = self.memory.classes[class].len().min(HOLDERS_PER_PASS);
@@ -97,7 +98,8 @@ impl Stack {
 
     /// Serves waiting writers in the order of their arrival. A writer gets its memory immediately,
     /// so that no other connection can take the memory, and so that the writable event is never
-    /// spurious. The number of iterations is at most the number of writes that had to wait.
+    /// spurious. Each iteration removes one waiting writer, so the cost is amortised over the
+    /// writes that had to wait.
     #[inline]
     fn serve_writers(&mut self) {
         if self.memory.is_awaited() {

@@ -91,11 +91,12 @@ pub struct Stack {
     pub(crate) others: Vec<Box<Interface>>,
     /// The secret keys of the host, from which the keys of later added interfaces are derived.
     pub(crate) keys: Keys,
-    /// The result of the last route lookup for a destination other than this host; `None` after a
-    /// change of addresses or of the current interface.
+    /// The result of the last route lookup for a destination other than this host; `None` before
+    /// the first lookup, and after a change of addresses or of the current interface.
     pub(crate) cached_route: Option<CachedRoute>,
-    /// The segments of one connection that are being coalesced: an ACK batch, or a GRO run of data.
-    /// Invariant: while segments wait for delivery, only the receive path uses the stack.
+    /// The segments of one connection that are being coalesced: an ACK batch, or a GRO run of data;
+    /// `None` if nothing is being coalesced. Invariant: while segments wait for delivery, only the
+    /// receive path uses the stack.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) path_mtus: PathMtus,
@@ -106,8 +107,8 @@ pub struct Stack {
     pub(crate) flows: Demux,
     /// Indices of TCP listeners, by their bound address and port.
     pub(crate) listeners: Demux,
-    /// Indices of UDP sockets, by their bound address and port; those of forwarded flows also by
-    /// their peer.
+    /// Indices of UDP sockets, by their bound address and port. For the sockets of forwarded flows,
+    /// the key also contains the address and port of their peer.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
     /// Indices of the raw sockets.
@@ -119,7 +120,7 @@ pub struct Stack {
     /// The function that assigns each connection to a shard.
     pub(crate) steering: Steering,
     /// Received segments without a connection that wait to be handled. Invariant: while a segment
-    /// waits here, [`Sender::Replies`] is in `local_ready`.
+    /// waits here, [`Sender::Replies`] is in `local_ready`, so that a turn will handle the segment.
     pub(crate) unconnected: Unconnected,
     pub(crate) cookies: SynCookieIssuer,
     pub(crate) syn_acks: SynAckForms,
@@ -131,11 +132,11 @@ pub struct Stack {
     pub(crate) tcp_configs: TcpConfigs,
     /// The timers of connections, of TIME-WAIT records, and of forwarded UDP flows.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// The deadlines of the services that concern the whole host: reassembly, and the interfaces
-    /// that are not current.
+    /// The deadline of reassembly, and the earliest deadline of all interfaces except the current
+    /// one.
     pub(crate) deadlines: Deadlines,
-    /// Links of the lists of sockets: `time_wait`, the queues of listeners, and the lists of
-    /// forwarded UDP flows. A socket is in at most one list.
+    /// The links of all linked lists of sockets: `time_wait`, the queues of listeners, and the
+    /// lists of forwarded UDP flows. A socket is in at most one list.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
@@ -148,8 +149,8 @@ pub struct Stack {
     pub(crate) batch: BatchHeaders,
     /// The use of scatter-gather for the frame that is being written: off, allowed, or used.
     pub(crate) scatter_gather: ScatterGather,
-    /// The ring of senders of packets to this host itself. [`Sender::Replies`] stands here for the
-    /// packets in `local` and the segments in `unconnected`.
+    /// The ring of senders of packets to this host itself. In this ring, the entry
+    /// [`Sender::Replies`] represents the packets in `local` and the segments in `unconnected`.
     pub(crate) local_ready: Ready,
     /// A reusable buffer for one segment from this host to itself.
     pub(crate) scratch: Vec<u8>,
@@ -161,7 +162,7 @@ pub struct Stack {
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
     /// The sources and identifiers of recent large echo requests from other hosts, used to check
-    /// reports about the path MTU of the replies.
+    /// whether an ICMP report of a path MTU is about a reply to one of these requests.
     pub(crate) answered_echoes: EchoFlows,
     pub(crate) icmp_errors: TokenBucket,
     pub(crate) resets: TokenBucket,
@@ -260,9 +261,10 @@ impl Stack {
 
     /// Adds a route. It replaces an earlier added route with the same destinations, metric and
     /// interface. An added route takes precedence over learned routes with the same destinations
-    /// and metric: those from a DHCP server, from a router, or of the network of an address.
-    /// Existing connections send along the new route, but keep their window clamp and MTU. A
-    /// connection whose packets are too large for the MTU of its new link is aborted.
+    /// and metric. Learned routes come from a DHCP server, from a router, or from an address of
+    /// this host, whose network is on the link. Existing connections send along the new route, but
+    /// keep their window clamp and MTU. A connection whose packets are too large for the MTU of its
+    /// new link is aborted.
     pub fn add_route(&mut self, route: Route) {
         self.routes.insert(RouteOrigin::Static, route);
     }

@@ -84,7 +84,8 @@ impl Stack {
     ) {
         if let Some(own) = self.interface.addresses.get(target.into()) {
             // An advertisement for an address of this interface, with another MAC address, means
-            // that another host claims the address (RFC 4862 §5.4.4).
+            // that another host claims the address (RFC 4862 §5.4.4). For a tentative address, any
+            // advertisement means this, because this interface advertises only assigned addresses.
             let is_ours = advertised.mac == Some(self.interface.mac);
             if own.state == AddressState::Tentative || (advertised.mac.is_some() && !is_ours) {
                 self.handle_conflict(target.into());
@@ -144,7 +145,7 @@ impl Stack {
     }
 
     /// Records the MAC address of a neighbour, unless `address` cannot be a neighbour's address or
-    /// `mac` is not a valid source.
+    /// `mac` is not a valid source MAC address.
     pub(super) fn learn_neighbor(
         &mut self,
         arrived: &Arrived<'_>,

@@ -66,9 +66,9 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Returns true if another host uses each link-local address of this interface, or if the
-    /// interface has none. If so, the interface ignores router advertisements, because IP operation
-    /// on the interface should be disabled (RFC 4862 §5.4.5).
+    /// Returns whether all link-local addresses of this interface are duplicates, which other hosts
+    /// use too, or the interface has no link-local address. If so, the interface ignores router
+    /// advertisements, because IP operation on the interface should be disabled (RFC 4862 §5.4.5).
     fn is_link_local_duplicated(&self) -> bool {
         let mut link_local =
             self.addresses().iter().filter(|own| is_link_local(own.cidr.address()));
@@ -90,9 +90,9 @@ impl Stack {
         self.interface.detections.set_interval(interval);
     }
 
-    /// Sets the MTU of the routes that routers have advertised to the MTU option of an
-    /// advertisement (RFC 4861 §6.3.4). A value below 1280 bytes or above the MTU of the link is
-    /// ignored.
+    /// Sets the MTU of the routes that routers have advertised. `advertised` is the value of the
+    /// MTU option of an advertisement in bytes (RFC 4861 §6.3.4). A value below 1280 bytes or above
+    /// the MTU of the link is ignored.
     fn take_mtu(&mut self, advertised: u32) {
         let link = self.interface.capabilities.mtu;
         let mtu = usize::try_from(advertised).ok();
@@ -104,7 +104,8 @@ impl Stack {
         for network in self.interface.discovery.routers.prefixes() {
             self.insert_advertised(Route::direct(network));
         }
-        // The caller installs the default route again, with the new MTU.
+        // The default route still has the old MTU. It is removed here, and the caller installs it
+        // again with the new MTU.
         self.withdraw_default_route();
     }
 
@@ -128,8 +129,9 @@ impl Stack {
         }
     }
 
-    /// Adds a route that a router has advertised, with the advertised MTU. A route of equal metric
-    /// to the same network, which the application has configured, takes precedence.
+    /// Adds a route that a router has advertised, with the advertised MTU. If the application has
+    /// configured a route of equal metric to the same network, the route of the application takes
+    /// precedence.
     fn insert_advertised(&mut self, route: Route) {
         let (mtu, interface) = (self.interface.discovery.mtu, Some(self.served()));
         self.routes.insert(RouteOrigin::Advertised, Route { mtu, interface, ..route });

@@ -55,8 +55,9 @@ impl Stack {
         Some(ZeroCopyFrame { frame, rest })
     }
 
-    /// Writes the next frame into `frame`, for a caller that sends several frames. After the last
-    /// frame, the caller must call [`Stack::commit_batch`] before any other method.
+    /// Writes the next frame into `frame` like [`Stack::poll_transmit`], but does not update the
+    /// connection for each frame of a batch. After its last frame, the caller must call
+    /// [`Stack::commit_batch`] before any other method.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.batch.has_next()
@@ -100,8 +101,9 @@ impl Stack {
         }
     }
 
-    /// Writes the next frame of a batch of which no further segment is prepared, if the connection
-    /// can continue the batch. Returns the length of the frame, or `None` if the batch has ended.
+    /// Continues a batch whose prepared segments have all been sent: commits them, asks the
+    /// connection for further segments, and writes the first of these into `frame`. Returns the
+    /// length of the frame in bytes, or `None` if the batch has ended.
     #[inline(never)]
     fn continue_batch(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
         self.commit_batch();
@@ -114,7 +116,8 @@ impl Stack {
         None
     }
 
-    /// Removes a sender from the ring, because it has no frame to send. Always returns `None`.
+    /// Removes a sender from the ring, because the sender has no frame to send. Always returns
+    /// `None`, which stands for no frame.
     #[inline(never)]
     fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
         self.interface.ready.remove(sender);
@@ -217,9 +220,9 @@ impl Stack {
         self.frame_packet(next_hop, packet, frame)
     }
 
-    /// Returns the MAC address of the next hop towards `destination`. If the address is unknown,
-    /// queues an address resolution request. On a link without MAC addresses, returns the zero
-    /// address, which is not used.
+    /// Looks up the next hop towards `destination`, and returns its MAC address. If the MAC address
+    /// is unknown, queues an address resolution request and returns [`NextHop::Resolving`]. On a
+    /// link without MAC addresses, returns the zero address, which is not used.
     pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: IpAddr) -> NextHop {
         if self.interface.capabilities.medium == Medium::Ip {
             return NextHop::Mac(MacAddress::ZERO);
@@ -244,7 +247,7 @@ impl Stack {
     }
 
     /// Writes a complete IP packet into `frame`, or queues the packet until the MAC address of its
-    /// next hop is resolved.
+    /// next hop is resolved. Drops the packet if there is no route.
     pub(crate) fn frame_packet(
         &mut self,
         next_hop: NextHop,

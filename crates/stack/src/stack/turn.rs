@@ -11,8 +11,8 @@ use linerate_units::Instant;
 /// The limits of the work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Maximum number of frames to receive from the link. As many packets from the host to itself
-    /// may be handled in addition.
+    /// Maximum number of frames to receive from the link. A turn handles at most the same number of
+    /// packets from the host to itself in addition.
     pub receive: usize,
     /// Maximum number of timers to run.
     pub timers: usize,
@@ -62,8 +62,8 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Returns the combined result of turns on two links: the sums of their numbers, and the
-    /// earlier deadline.
+    /// Returns the combined result of turns on two links: the sums of the counts, the earlier
+    /// deadline, and each flag if either turn has set it.
     fn plus(self, other: Self) -> Self {
         Self {
             received: self.received + other.received,
@@ -232,8 +232,8 @@ impl Stack {
         Ok(Turn { transmitted, blocked, next, more, ..turn })
     }
 
-    /// Receives up to `budget` frames, with lookup prefetch if that is worthwhile, and returns the
-    /// number of received frames.
+    /// Receives up to `budget` frames, with lookup prefetch if the host has many connections, and
+    /// returns the number of received frames.
     fn receive(
         &mut self,
         link: &mut impl Link,

@@ -66,9 +66,9 @@ pub(crate) struct TcpSocket {
     /// Number of bytes of buffer memory that the connection holds according to the host's
     /// accounting.
     pub(crate) held: usize,
-    /// The time for which the connection's timer is armed, or a later time; [`Instant::NEVER`] if
-    /// unknown. If the new deadline is not earlier than this time, the timer wheel need not be
-    /// changed.
+    /// Upper bound of the time for which the connection's timer is armed; [`Instant::NEVER`] if no
+    /// bound is known. A new deadline that is not earlier than this bound needs no change of the
+    /// timer wheel.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
     /// Maximum size of a segment that the connection may write, in bytes.

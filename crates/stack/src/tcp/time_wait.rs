@@ -47,7 +47,8 @@ pub(crate) struct TimeWait {
     /// All connections in TIME-WAIT. Invariant: the TIME-WAIT records in the list are in the order
     /// in which they end.
     pub(crate) list: List,
-    /// Time at which the last record ends.
+    /// Latest end of TIME-WAIT of the records in the queue; [`Instant::ZERO`] if there is none. A
+    /// record that has left the queue may still determine this time.
     pub(crate) latest: Instant,
     /// Time between the end of the first record and the expiry of the queue's timer.
     pub(crate) delay: Duration,

@@ -16,8 +16,9 @@ pub struct UdpOptions {
     /// datagram counts as its data plus 64 bytes.
     pub receive_bytes: usize,
     /// Maximum size of the send queue in bytes. Datagrams that do not fit are refused. Each
-    /// datagram counts as its data plus 92 bytes. An empty datagram always fits into an empty
-    /// queue. A datagram that does not fit into an empty queue is refused as too long.
+    /// datagram counts as its data plus 92 bytes over IPv4, and plus 112 bytes over IPv6. An empty
+    /// datagram always fits into an empty queue. A datagram that does not fit into an empty queue
+    /// is refused as too long.
     pub send_bytes: usize,
     /// Whether the socket may send to broadcast addresses.
     pub broadcast: bool,

@@ -102,7 +102,8 @@ fn random_sack_blocks_do_no_lasting_harm() {
                 sack.push(any_block(intruder, &peer));
             }
             if index == 0 {
-                // A block of all data in flight, and an empty block.
+                // Each turn also brings a SACK block of all data in flight, and an empty SACK
+                // block.
                 sack.push(SackBlock { left: peer.expected + 1, right: peer.highest });
                 sack.push(SackBlock { left: peer.highest, right: peer.highest });
             }

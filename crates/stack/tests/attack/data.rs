@@ -52,7 +52,8 @@ fn contradictory_overlapping_data_is_read_once() {
 }
 
 /// The peer sends every second byte of the window in descending order, so that no two received
-/// ranges touch. The application does not read.
+/// ranges touch, and the application does not read. The host must refuse further ranges at a limit,
+/// so that the ranges take no more memory than a full window.
 #[test]
 fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let _alone = alone();
@@ -88,7 +89,8 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
 }
 
 /// A byte at the end of a receive window makes the host allocate memory for the whole window. The
-/// hostile peers request more memory in this way than `BUDGET` permits.
+/// hostile peers request more memory in this way than `BUDGET` permits, so the host must refuse
+/// most of these bytes.
 #[test]
 fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     let _alone = alone();
@@ -107,7 +109,7 @@ fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
 }
 
 /// The host's applications write as much as they can to hostile peers, which never acknowledge or
-/// read the data.
+/// read the data. Memory becomes short, but the legitimate peers must keep their goodput.
 #[test]
 fn guests_that_never_read_leave_memory_to_honest_peers() {
     let _alone = alone();

@@ -7,8 +7,8 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Memory of a half-open connection in bytes. It has no buffers yet, only three pointers for memory
-/// that is shared later.
+/// Maximum memory of a half-open connection in bytes. The connection has no buffers yet, but its
+/// state contains three pointers for shared memory, which are not used yet.
 const HALF_OPEN: usize = 2_048 + 3 * size_of::<usize>();
 
 #[test]

@@ -64,7 +64,8 @@ fn resets_in_the_window_get_rate_limited_challenge_acks() {
         for index in 0..FRAMES_A_TURN {
             let [from, to] = ends[index % ends.len()];
             // The last acknowledgement number that was observed equals the next sequence number of
-            // the segments to the host under attack, or is slightly smaller.
+            // the segments to the host under attack, or is slightly smaller. So `seq` is in the
+            // window, but is not the exact next sequence number.
             let Some(next) = seen.last_ack(from.port()) else { continue };
             let seq = next + 20_000 + intruder.below(10_000);
             let header = TcpHeader { seq, flags: TcpFlags::RST, ..TcpHeader::default() };

@@ -259,7 +259,7 @@ fn a_segment_in_fragments_reaches_its_listener() {
 }
 
 /// The link's mark "checksum verified" on a fragment says nothing about the checksum of the whole
-/// datagram.
+/// datagram, so the host must verify the checksum of the datagram itself.
 #[test]
 fn the_checksum_of_a_reassembled_datagram_is_verified() {
     for hosts in VERSIONS {

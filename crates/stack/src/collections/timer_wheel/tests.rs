@@ -53,7 +53,8 @@ fn a_distant_deadline_is_reached_in_few_steps() {
     assert!(steps < LEVELS, "{steps}");
 }
 
-/// If `next` stayed too early, an idle host would wake up repeatedly without a timer to run.
+/// After a long idle time, `next` returns the tick of a near deadline exactly. If `next` returned
+/// an earlier time, an idle host would wake up repeatedly without a timer to run.
 #[test]
 fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     let mut wheel = TimerWheel::<u32>::new();

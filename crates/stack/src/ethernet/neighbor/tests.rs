@@ -138,8 +138,8 @@ fn an_unsolicited_packet_updates_an_entry_but_creates_none() {
     assert_eq!(neighbors.counters().changes, 1);
 }
 
-/// A new generation would make every connection repeat its route lookup, so the cache must not
-/// begin one without need.
+/// A packet that confirms the known MAC address of a neighbour leaves the generation unchanged. A
+/// new generation would make every connection repeat its route lookup.
 #[test]
 fn confirming_a_known_mac_address_keeps_the_generation() {
     let mut neighbors = neighbors();
@@ -219,7 +219,8 @@ fn a_full_table_evicts_unused_then_least_recently_used_entries() {
     assert_eq!(neighbors.counters().table_overflows, 2);
 }
 
-/// Without a new generation, connections would continue to send to a removed neighbour.
+/// The removal of a resolved neighbour begins a new generation. Otherwise, connections would
+/// continue to send to the MAC address of the removed neighbour.
 #[test]
 fn removal_changes_the_generation_only_if_resolved() {
     let mut neighbors = neighbors();

@@ -19,8 +19,9 @@ use linerate_wire::{IpHeader, Ipv6Header, Protocol, Sum, TcpOptions, UdpHeader, 
 
 /// # Application calls: forwarded UDP flows
 impl Stack {
-    /// Sends the source of a forwarded UDP flow an ICMP error: its destination is unreachable. The
-    /// application calls this method when the destination has proved unreachable on its own socket.
+    /// Sends the source of a forwarded UDP flow an ICMP error, which says that the destination of
+    /// the flow is unreachable. The application calls this method when its own socket to the
+    /// destination reports an error.
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::NotConnected`] if the socket does not belong to a forwarded
@@ -139,8 +140,8 @@ impl Stack {
         Some(index)
     }
 
-    /// Records that a datagram of a forwarded flow was received, or sent if `is_answer` is true.
-    /// Does nothing for other sockets.
+    /// Restarts the idle time of a forwarded UDP flow, because its socket has received a datagram,
+    /// or sent one if `is_answer` is true. Does nothing if the socket belongs to no forwarded flow.
     #[inline]
     pub(crate) fn note_datagram(&mut self, index: u32, is_answer: bool) {
         if let Some(socket) = self.sockets.udp_at(index)

@@ -83,8 +83,8 @@ impl Stack {
             return false;
         };
         if !self.has_accept_room(index) {
-            // The cookie is not marked as used, so the peer's retransmission with data can still
-            // open the connection.
+            // The accept queue is full, so the acknowledgement is dropped. The cookie is not marked
+            // as used, so the peer's retransmission with data can still open the connection.
             self.count_overflow(index);
             return true;
         }
@@ -99,8 +99,8 @@ impl Stack {
         }
         let choice = self.config_of(index);
         let mut field = [0; 40];
-        // An acknowledgement of a SYN cookie with an ACE field of at least 2 shows that AccECN was
-        // negotiated, although the SYN was not stored (RFC 9768 §5.1).
+        // The SYN was not stored, so the acknowledgement of the SYN cookie must show whether AccECN
+        // was negotiated. An ACE field of at least 2 shows this (RFC 9768 §5.1).
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);

@@ -7,7 +7,8 @@
 //! half-open connection (RFC 4987 §3.4). An honest peer needs its place in the queue for only one
 //! round trip, whereas dropping new SYNs would exclude it for the whole flood. When the accept
 //! queue is full, the listener drops new SYNs and acknowledgements that would complete a handshake,
-//! as in Linux. The peers retransmit.
+//! as in Linux. The peer retransmits a dropped SYN, and repeats a dropped acknowledgement in its
+//! data segments.
 
 mod cookies;
 mod defer;
@@ -125,8 +126,8 @@ impl Stack {
         let (handle, socket) = self.sockets.full_entry(index)?;
         (socket.owner, socket.is_mapped) = (Owner::Application, is_mapped);
         let (connection, peer) = (&socket.connection, socket.shown_remote());
-        // Events from before the connection was accepted did not reach the application, so the
-        // events that still hold are repeated here.
+        // The application did not receive the events of the connection from before this call. Those
+        // that still hold are therefore noted again.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());

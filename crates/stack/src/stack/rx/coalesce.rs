@@ -61,9 +61,10 @@ impl Stack {
         if self.expects_data::<V>() { self.take_data::<V>(now, frame, after) } else { Some(frame) }
     }
 
-    /// Can the GRO run continue with another frame? If no segments are pending, three conditions
-    /// must hold. The connection is still the last result of the flow table, it has memory, and it
-    /// expects the next segment of the run.
+    /// Can the GRO run continue with another frame? It can if segments of the run are pending.
+    /// Otherwise three conditions must hold: the flow of the run is still in the one-entry cache of
+    /// the flow table, the connection has memory for its receive buffer, and it expects the next
+    /// segment of the run.
     #[inline(always)]
     fn expects_data<V: Version>(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
@@ -112,7 +113,7 @@ impl Stack {
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
         // All segments of a run share one arrival time, so the run ends at a frame that would
-        // advance the clock.
+        // advance the clock. Once the clock has reached `now`, no frame advances it.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;

@@ -138,8 +138,8 @@ impl Stack {
                 return self.deliver_unpredicted(index, packet);
             };
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // The segment has nearly always changed the state of the connection, which the fast
-            // path of the dispatch does not handle.
+            // The control segment has nearly always changed the state of the connection, which the
+            // fast path of the dispatch does not handle.
             return self.dispatch_slowly(index);
         }
         self.memory.supply(socket);
@@ -182,8 +182,8 @@ impl Stack {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Passes the segment in a frame without metadata to a half-open connection, if its listener
-    /// permits that the handshake is completed.
+    /// Passes the segment in a frame without metadata to a half-open connection, unless
+    /// [`Stack::may_complete`] tells the host to ignore the segment.
     #[inline(never)]
     fn deliver_to_half_open<V: Version>(
         &mut self,
@@ -244,8 +244,8 @@ impl Stack {
         let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Passes a segment that does not continue a GRO run to its connection, which must not be
-    /// compact. The packet has neither metadata nor an ECN codepoint.
+    /// Passes the segment in `packet` to its connection, which must not be compact. No coalesced
+    /// segments may be pending, and the packet must have neither metadata nor an ECN codepoint.
     #[inline(never)]
     fn deliver_plain<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };

@@ -61,8 +61,9 @@ impl Stack {
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
-            // If the frame hit the prefetched entry of the one-entry cache, it was counted as a
-            // repetition of the previous flow. The number `prefetched` corrects this count.
+            // The prefetch has put the flow into the one-entry cache of the flow table. If the
+            // frame hit this entry, it was counted as a repetition of the previous flow, which the
+            // counter `prefetched` corrects. Otherwise the cache gets its previous entry back.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {
@@ -78,8 +79,9 @@ impl Stack {
         }
     }
 
-    /// Looks up the flows of all announced frames, and prefetches the memory of their connections.
-    /// Returns false, without any lookup, if all frames belong to one flow.
+    /// Looks up the flows of all frames of the batch that the link has announced, and prefetches
+    /// the memory of their connections. Returns false, without any lookup, if all frames belong to
+    /// one flow.
     #[inline(never)]
     fn look_up_announced(&mut self) -> bool {
         let sockets = &self.sockets;

@@ -96,7 +96,8 @@ impl Stack {
                 socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
-                // Since the last dispatch, only the deadline of the connection may have changed.
+                // A batch changes only the deadline of its connection, so arming the timer replaces
+                // a full dispatch.
                 debug_assert!(
                     socket.connection.events().is_empty(),
                     "the end of a batch causes no events"

@@ -112,8 +112,8 @@ impl Stack {
             return self.read_compact(handle, read);
         };
         if socket.connection.has_nothing_to_read() && wants_some {
-            // This fast path needs no dispatch. It is common, because an application that reads
-            // until `WouldBlock` gets this error once per batch of data.
+            // Nothing was read, so no dispatch is needed. This fast path is common, because an
+            // application that reads until `WouldBlock` gets this error once per batch of data.
             return Err(Error::WouldBlock);
         }
         self.read_full(handle.index(), read)
@@ -251,7 +251,8 @@ impl Stack {
         })
     }
 
-    /// Performs `step` on a connection, dispatches its effects, and returns its result.
+    /// Performs `step` on a connection, dispatches the effects of this step, and returns the result
+    /// of `step`.
     #[inline]
     pub(super) fn with_connection<R>(
         &mut self,

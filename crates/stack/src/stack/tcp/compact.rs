@@ -10,7 +10,8 @@ use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
     /// Converts a compact connection or TIME-WAIT record to its full form, before an access that
-    /// needs the full form. Does nothing to other sockets.
+    /// needs the full form. The conversion takes place when [`Stack::dispatch_step`] looks up the
+    /// socket. Does nothing to other sockets.
     pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
@@ -18,8 +19,8 @@ impl Stack {
     }
 
     /// Adds a connection that was opened or accepted to the accounting of buffer memory. If too
-    /// many connections without buffer memory are in full form, packs the oldest of these
-    /// connections, provided that it is idle.
+    /// many connections without buffer memory are in full form, converts the oldest of these
+    /// connections to its compact form, provided that it is idle.
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {

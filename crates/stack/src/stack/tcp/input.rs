@@ -111,7 +111,8 @@ impl Stack {
         disposition
     }
 
-    /// Counts a segment if its connection has refused it, and dispatches the step.
+    /// Completes the handling of a segment by its connection: handles a refusal of the segment, and
+    /// dispatches the step.
     pub(crate) fn finish_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
         if disposition != Disposition::Accepted {
             self.handle_disposition(now, index, disposition);
@@ -119,7 +120,8 @@ impl Stack {
         self.dispatch_step(index);
     }
 
-    /// Counts a segment that its connection has refused, and limits the rate of challenge ACKs.
+    /// Handles the refusal of a segment by its connection: counts a reset in TIME-WAIT, limits the
+    /// rate of challenge ACKs, and frees memory if the refusal was due to lack of memory.
     #[cold]
     fn handle_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
         match disposition {
@@ -212,8 +214,8 @@ impl Stack {
 
     /// May a half-open connection process `segment`? As in Linux, the host ignores the
     /// acknowledgement that completes the handshake while the accept queue is full or the listener
-    /// waits for data. The peer later retransmits its data, and each data segment carries the
-    /// acknowledgement again.
+    /// waits for data. Each data segment of the peer carries the acknowledgement again, so a
+    /// retransmission of the data can complete the handshake later.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,

@@ -23,8 +23,9 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Updates the host after the state of a connection has changed from `before` to `state`, or if
-    /// the connection is closed.
+    /// Updates the host after a step in which the state of a connection changed from `before` to
+    /// `state`. Must also be called after each step of a closed connection, because the step may
+    /// have sent its last segment.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {
@@ -191,8 +192,8 @@ impl Stack {
         }
     }
 
-    /// Runs one timer of a connection or of the TIME-WAIT queue, if one is due at `now`. Returns
-    /// whether a timer has run.
+    /// Runs one timer of a connection, of a forwarded UDP flow or of the TIME-WAIT queue, if a
+    /// timer is due at `now`. Returns whether a timer has run.
     #[inline]
     pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
         if now < self.timers.next() {

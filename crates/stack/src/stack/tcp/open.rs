@@ -107,8 +107,8 @@ impl Stack {
         let owner = |flow: &Flow| self.steering.of_connection(flow.local(), flow.remote());
         let is_sharded = !is_local && self.shard != Shard::ONLY;
         let is_others = |flow: &Flow| is_sharded && owner(flow) != self.shard.number;
-        // A connection whose two ends are equal would open simultaneously with itself, which is
-        // hardly ever intended.
+        // A connection whose local and remote ends are equal would perform a simultaneous open with
+        // itself. This is hardly ever intended, so such a port counts as taken.
         let is_with_itself = |flow: &Flow| is_local && flow.local() == flow.remote();
         let mut is_connected = |flow: &Flow| is_with_itself(flow) || !flows.is_free(flow);
         if flow.local_port() != 0 {
@@ -127,9 +127,9 @@ impl Stack {
 
     /// Creates a connection for `flow`, which no other connection may use, and adds it to the
     /// tables. Takes the memory from the free list if possible, because a connection is larger than
-    /// 1 KiB, and moving it costs as much as two hashes. The caller must then either schedule the
-    /// SYN, or pass the received SYN to the connection and dispatch this step. `iss` replaces the
-    /// generated initial sequence number.
+    /// 1 KiB, and moving it costs as much as two computations of a flow hash. The caller must then
+    /// either schedule the SYN, or pass the received SYN to the connection and dispatch this step.
+    /// `iss` replaces the generated initial sequence number.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,

@@ -83,8 +83,9 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
-            // The header template of the batch has no MAC address yet, so the batch must end.
-            // Otherwise its segments would be sent after segments that the connection offers later.
+            // A batch that `write_segment` has begun must end, because its header template has no
+            // MAC address yet. The connection offers the segments of the batch again in later
+            // calls, so the batch would send them a second time.
             self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
@@ -125,9 +126,9 @@ impl Stack {
 
     /// Writes the next segment of a connection with all its headers into `frame`, or several
     /// segments as one GSO frame. The link header has `medium` bytes; `is_local` marks a connection
-    /// of the host with itself. If `next_hop_generation` is given, a segment is written only on two
-    /// conditions. The connection is in full form, and the MAC address of its next hop was resolved
-    /// in that generation of routes and neighbours.
+    /// of the host with itself. If `next_hop_generation` is given, the result is
+    /// [`SegmentOutcome::NotReady`] unless two conditions hold: the connection is in full form, and
+    /// the MAC address of its next hop was resolved in that generation of routes and neighbours.
     #[inline(always)]
     fn write_segment(
         &mut self,
@@ -237,7 +238,8 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let is_local = socket.egress.is_local();
         let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
-        // Each segment of a GSO frame counts as one frame in the sender's turn.
+        // The ring limits how many frames a sender may send before the next sender. It has counted
+        // the GSO frame once, but each segment must count as a frame.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // All headers of a batch have equal IPv4 Identification fields, so a batch is impossible if
         // this field counts packets.

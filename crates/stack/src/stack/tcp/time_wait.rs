@@ -11,15 +11,15 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Schedules the end of TIME-WAIT at `end`, for a connection in the queue that has become a
-    /// TIME-WAIT record.
+    /// Schedules the end of TIME-WAIT at `end` for a connection in the queue. The connection is a
+    /// TIME-WAIT record, or an orphan without buffer memory, which can become a record.
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // The record would end before a record in front of it in the queue. Its connection was
-            // unpacked meanwhile, or its TIME-WAIT is shorter. Therefore the record gets a timer of
-            // its own.
+            // At the back of the queue, this record would stand behind a record that ends later,
+            // and would itself end too late. This happens if its TIME-WAIT is shorter, or if it has
+            // been a full connection meanwhile. Therefore the record gets a timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;

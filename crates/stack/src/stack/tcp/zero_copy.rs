@@ -60,7 +60,7 @@ impl Stack {
     ///
     /// `take` gets the first contiguous bytes, which may be fewer than all received bytes. The
     /// slice is empty only at the end of the stream. A result greater than the length of the slice
-    /// counts as that length. The next call passes the bytes that `take` did not consume again.
+    /// counts as that length. Bytes that `take` did not consume are passed again in the next call.
     ///
     /// ```
     /// # use linerate_stack::{Error, Stack, TcpHandle};

@@ -51,7 +51,7 @@ impl Stack {
 
     /// Sets the peer of a socket: [`Stack::udp_send`] sends to the peer, and the socket receives
     /// datagrams only from the peer. If an ICMP error about a sent datagram arrives, the next call
-    /// to send or receive returns this error.
+    /// of [`Stack::udp_send`] or of a receive method returns this error.
     ///
     /// # Errors
     /// [`Error::Closed`], or the reason why the destination is invalid.
@@ -195,7 +195,7 @@ impl Stack {
     }
 
     /// Removes and returns the last ICMP error about a datagram of this socket; `None` if no error
-    /// has arrived.
+    /// has arrived since the last one was returned.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.

@@ -184,7 +184,8 @@ impl Stack {
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
         if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
-            // A copy that does not fit into the queue of local packets is lost, as on a link.
+            // Multicast loopback gives this host a copy of the datagram. A copy that does not fit
+            // into the queue of local packets is lost, as on a link.
             let kept = self.local.push_with(interface, header.length() + length, emit);
             self.counted.ip.out_discards += u64::from(!kept);
             self.local_ready.push(Sender::Replies);

@@ -62,8 +62,8 @@ impl FastOpenCache {
         })
     }
 
-    /// Updates the cache after an attempt to use Fast Open. Returns the number of entries that were
-    /// evicted.
+    /// Updates the cache after an attempt to use Fast Open. Returns 1 if entries were evicted,
+    /// otherwise 0.
     pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
         let (host, port) = (host_of(flow), port_of(flow));
         let mut evicted = false;

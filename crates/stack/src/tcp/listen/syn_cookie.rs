@@ -200,11 +200,11 @@ impl StoredSyn {
 pub(crate) struct SynCookieIssuer {
     /// The secret keyed hash from which the key of each period is derived.
     secrets: SipHasher24,
-    /// The keyed hashes of the last two periods, each with the number of its period. The low bit of
-    /// this number is the index.
+    /// The keyed hashes of the last two periods, each with the number of its period. The hash of a
+    /// period is at the index that the low bit of the number gives.
     hashers: [Option<(u64, SipHasher24)>; 2],
-    /// Hashes of recently used cookies. The low bits of a hash are its index. Empty until a cookie
-    /// is used.
+    /// Hashes of recently used cookies. Each hash is at the index that its low bits give. Empty
+    /// until a cookie is used.
     taken: Vec<u64>,
 }
 

@@ -162,7 +162,7 @@ fn the_stored_mss_never_exceeds_that_of_the_peer() {
     }
 }
 
-/// RFC 7323 §2.3: a larger shift is treated as fourteen.
+/// RFC 7323 §2.3: a window scale shift above 14 is treated as 14.
 #[test]
 fn a_shift_above_fourteen_is_stored_as_fourteen() {
     for announced in [14, 15, 16, 200, 255] {
