@@ -106,7 +106,8 @@ impl Connection {
     }
 
     /// Reads received bytes into `into`, and returns their number. `Ok(0)` for a non-empty buffer
-    /// means that the peer has closed its direction and everything was read.
+    /// means that everything was read and no more data will arrive: the peer has closed its
+    /// direction, or the application has called [`Connection::shutdown_read`].
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if nothing can be read yet, or the reason why the connection has

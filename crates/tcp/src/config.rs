@@ -32,9 +32,9 @@ pub enum NagleRule {
 /// The minimum and maximum of a time that the connection computes, such as the RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// The smallest value.
+    /// The minimum of the computed time.
     pub min: Duration,
-    /// The largest value.
+    /// The maximum of the computed time.
     pub max: Duration,
 }
 
@@ -103,7 +103,7 @@ pub struct Config {
     /// The rule that decides whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
     /// The maximum pacing rate (`SO_MAX_PACING_RATE`). With a maximum, segments are paced whatever
-    /// the rule is. [`crate::Connection::set_max_pacing_rate`] changes it.
+    /// the rule is. `None` means no maximum. [`crate::Connection::set_max_pacing_rate`] changes it.
     pub max_pacing_rate: Option<Rate>,
     /// Whether each of the first two duplicate acknowledgements lets one new segment exceed the
     /// congestion window (limited transmit, RFC 3042). Then even a window of three segments can
@@ -309,12 +309,12 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {
-    /// [`Config::modern`].
+    /// The configuration of a present-day TCP: [`Config::modern`].
     #[default]
     Modern,
-    /// [`Config::bsd_tahoe`].
+    /// The configuration of 4.3BSD Tahoe (1988): [`Config::bsd_tahoe`].
     BsdTahoe,
-    /// [`Config::bsd_reno`].
+    /// The configuration of 4.3BSD Reno (1990): [`Config::bsd_reno`].
     BsdReno,
 }
 

@@ -141,8 +141,8 @@ impl<'a> Driver<'a> {
         self.0.handle_timeout(now);
     }
 
-    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if that call is
-    /// already due at `now`.
+    /// Returns the time for the next call of [`Driver::handle_timeout`]: [`Instant::NEVER`] if no
+    /// timer is running, and `None` if the call is already due at `now`.
     #[inline]
     pub fn deadline_after(self, now: Instant) -> Option<Instant> {
         self.0.deadline_after(now)
@@ -195,7 +195,6 @@ impl<'a> Driver<'a> {
     /// [`Driver::poll_transmit`] would write equal headers, except for the sequence number of data,
     /// or the acknowledgement number and window of an ACK. The caller must
     /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
-    /// before it calls another method.
     ///
     /// A data segment in a batch does not reach the end of the written data, so it has neither PSH
     /// nor FIN. An ACK that covers all received data is not part of a batch. A batch of data can be
@@ -213,7 +212,8 @@ impl<'a> Driver<'a> {
         self.0.commit_batch(now, content, count);
     }
 
-    /// Sets the memory grant, which holds until the next call of this method.
+    /// Sets the amount of buffer memory that the connection may allocate, until the next call of
+    /// this method.
     #[inline]
     pub fn grant_memory(self, grant: MemoryGrant) {
         self.0.memory = grant;

@@ -39,8 +39,8 @@ pub struct FastOpenLesson {
     /// Whether the SYN-ACK acknowledged any data on the SYN.
     pub accepted: bool,
     /// Whether the server or the path refuses Fast Open (RFC 7413 §4.1.3.1). Either no cookie was
-    /// returned on request, or data was not acknowledged despite a valid cookie, or there was no
-    /// answer at all.
+    /// returned on request, or data was not acknowledged despite a valid cookie, or the first SYN,
+    /// which carried the Fast Open option, got no answer.
     pub refused: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct FastOpen {
     pub(crate) option: Option<FastOpenCookie>,
     /// The cached MSS of the peer.
     mss: Option<u16>,
-    /// The Fast Open option on our first SYN, after the SYN was sent.
+    /// The Fast Open option that our first SYN carried. `None` until that SYN is sent.
     tried: Option<FastOpenCookie>,
     /// The number of data bytes on our SYN.
     data_sent: u32,

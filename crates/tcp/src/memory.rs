@@ -14,9 +14,10 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The memory that the host currently allows a connection to allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryGrant {
-    /// The bytes that the buffers may allocate in addition to what they hold.
+    /// The number of bytes of memory that the buffers may allocate in addition to the memory that
+    /// they have.
     pub room: u32,
-    /// The bytes that a buffer without memory may allocate, if this is more than `room`.
+    /// The number of bytes that a buffer without memory may allocate, even if `room` is smaller.
     pub least: u32,
     /// Whether buffers with a tuned size may grow.
     pub tuning: bool,
@@ -202,8 +203,8 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // Evidence for a spurious recovery would have arrived by now, so the state that would
-            // undo the recovery is freed.
+            // Evidence for a spurious recovery would have arrived during the idle time, so the
+            // state that would undo the recovery is freed.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {

@@ -52,9 +52,9 @@ macro_rules! begins {
         $($field:ident: $value:expr,)*
     }) => {
         impl Connection {
-            /// Returns a connection in its initial state. The caller can move it to its place in
-            /// memory before it processes any segment. After a passive open, the caller continues
-            /// with [`crate::Driver::learn_from_syn`].
+            /// Returns a connection in its initial state. The caller can move the connection to its
+            /// place in memory before the connection processes a segment. After a passive open, the
+            /// caller continues with [`crate::Driver::learn_from_syn`].
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -132,7 +132,8 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// Applies the segment size limit of the configuration, and the windows of the route.
+    /// Applies the configuration's limit of the segment size, and the route's window clamp and
+    /// initial receive window.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(most) = self.config.largest_segment {
@@ -280,8 +281,8 @@ impl Connection {
         if self.sender.rtt.backoff() > 1 {
             cold_path();
             // Several segments of the handshake were lost, so the window begins with one segment
-            // (RFC 5681 §3.1). A single timeout can also be caused by a round trip longer than the
-            // initial RTO (RFC 6928 §2).
+            // (RFC 5681 §3.1). A single timeout has no effect on the window, because a round trip
+            // longer than the initial RTO also causes one (RFC 6928 §2).
             self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake(&self.config.rto);

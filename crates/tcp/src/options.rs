@@ -117,7 +117,7 @@ pub(crate) struct Agreement {
     pub(crate) send_shift: u8,
     /// Whether windows are scaled. If not, both shifts are zero.
     pub(crate) scaling: bool,
-    /// Whether both endpoints have agreed on SACK.
+    /// Whether we offer SACK and, after the handshake, whether both endpoints have agreed on it.
     pub(crate) selective_acks: bool,
 }
 

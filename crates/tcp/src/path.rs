@@ -28,9 +28,10 @@ pub struct Path {
     pub is_estimated: bool,
     /// The length of the IP header in bytes: 20 for IPv4, 40 for IPv6.
     pub ip_header: u8,
-    /// The largest window that this route allows us to offer, in bytes.
+    /// The largest window that this route allows us to offer, in bytes. `None` means no limit.
     pub window_clamp: Option<u32>,
-    /// The largest MSS that this route allows us to announce and to send, in bytes.
+    /// The largest MSS that this route allows us to announce and to send, in bytes. `None` means no
+    /// limit.
     pub mss_clamp: Option<u16>,
     /// The initial congestion window on this route in segments, instead of
     /// [`crate::Config::initial_window`].

@@ -23,7 +23,7 @@ pub(crate) struct RareOptions {
     /// Whether small segments are held back until more data is written.
     cork: bool,
     /// SND.UNA and the end of the written data at the last call of [`Connection::expect_more`].
-    /// Data is held back until one of them changes.
+    /// A small segment is held back until one of these numbers changes.
     more: Option<(SeqNum, SeqNum)>,
     /// The end of the written data when [`Connection::flush_cork`] last released data. Corking does
     /// not hold back data before this number.
@@ -35,9 +35,10 @@ pub(crate) struct RareOptions {
     records_joined: u64,
     low_water: Option<u32>,
     /// The maximum pacing rate that the application has set, in place of
-    /// [`crate::Config::max_pacing_rate`].
+    /// [`crate::Config::max_pacing_rate`]. `Some(None)` means no limit.
     max_pacing_rate: Option<Option<Rate>>,
     /// The linger time that the application has set, in place of [`crate::Config::linger`].
+    /// `Some(None)` means no limit.
     linger: Option<Option<Duration>>,
     orphan_timeout: Option<Duration>,
     handshake_timeout: Option<Duration>,
@@ -231,7 +232,8 @@ impl Connection {
         rare.flushed = rare.flushed.filter(|&flushed| flushed == end && end != una);
     }
 
-    /// Whether corking is the only reason to hold back the last segment of the written data.
+    /// Whether [`Connection::set_cork`] or [`Connection::expect_more`] holds back a small segment
+    /// at the end of the written data.
     pub(crate) fn is_corked(&self) -> bool {
         let at = (self.snd.una, self.sender.buffer.end());
         self.rare
@@ -261,13 +263,14 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| !rare.records.is_empty())
     }
 
-    /// Returns the number of bytes, up to `room`, that follow `seq` in the same record.
+    /// Returns the number of bytes from `seq` to the end of its record, but at most `room`.
     pub(crate) fn room_in_record(&self, seq: SeqNum, room: u32) -> u32 {
         let boundary = self.rare.as_ref().and_then(|rare| rare.first_boundary_after(seq));
         boundary.map_or(room, |boundary| room.min(boundary - seq))
     }
 
-    /// Returns the start of the last record before `right`, but at least `left`.
+    /// Returns the sequence number at which the last record before `right` begins, but at least
+    /// `left`.
     pub(crate) fn start_of_last_record(&self, left: SeqNum, right: SeqNum) -> SeqNum {
         let before = self.rare.as_ref().and_then(|rare| rare.last_boundary_before(right));
         before.map_or(left, |boundary| boundary.later(left))

@@ -179,7 +179,8 @@ impl SegmentedBuffer {
         self.ring.following(offset, length)
     }
 
-    /// Returns the room at `offset`, if there are no shared pieces.
+    /// Returns the contiguous free memory of the ring from `offset` on. `None` if there are shared
+    /// pieces.
     #[inline(always)]
     pub(crate) fn next(&self, offset: usize) -> Option<Following> {
         self.pieces.is_none().then(|| self.ring.following(offset, 0))

@@ -345,7 +345,8 @@ pub struct Information {
     pub announced_mss: u32,
     /// The maximum delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// The time when data was last sent.
+    /// The time when data was last sent. If no data was sent, the time when the connection was
+    /// opened.
     pub last_sent: Instant,
     /// The time when data last arrived in order. If no data has arrived, the time when the
     /// connection was opened.
@@ -357,8 +358,8 @@ pub struct Information {
     pub last_received: Instant,
     /// The round trip that the receiver has measured to tune its buffer, if any.
     pub receive_round_trip: Option<Duration>,
-    /// The largest number of bytes that the application has read in a round trip, if the receive
-    /// buffer is tuned.
+    /// The largest number of bytes that the application has read in a round trip, by the
+    /// measurement that tunes the receive buffer. Zero if that measurement has given no result.
     pub read_in_a_round_trip: u32,
     /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
@@ -395,7 +396,7 @@ pub struct Information {
     pub delivery_rate: Option<Rate>,
     /// Whether the sample of [`Self::delivery_rate`] was application-limited.
     pub delivery_rate_is_application_limited: bool,
-    /// The recent minimum of the round-trip time.
+    /// The recent minimum of the round-trip time, if measured.
     pub shortest_round_trip: Option<Duration>,
     /// Whether segments were found to arrive out of order.
     pub reordering_seen: bool,

@@ -80,7 +80,8 @@ impl Connection {
         if silence < keep_alive.idle {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
         } else if self.has_undelivered() {
-            // The retransmission or persist timer already probes the peer.
+            // The retransmission or persist timer already probes the peer, so no keep-alive probe
+            // is sent.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {
             self.abort_by_ourselves(now, self.reason_for_silence());

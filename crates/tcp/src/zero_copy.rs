@@ -54,12 +54,12 @@ impl Connection {
     }
 
     /// Appends as much of `data` to the send queue as fits, removes that part from `data`, and
-    /// returns its length. Nothing is copied: segments and retransmissions are read from the memory
-    /// of `data`, which is kept until the peer has acknowledged it.
+    /// returns its length. Segments and retransmissions are read from the memory of `data`, which
+    /// is kept until the peer has acknowledged it.
     ///
-    /// Shared data counts towards the size of the send buffer like copied data. Data of less than 4
-    /// KiB is copied, because that is cheaper than a reference. All data is copied while other
-    /// connections wait for memory.
+    /// Shared data counts towards the size of the send buffer like copied data. In two cases the
+    /// data is copied nevertheless: if less than 4 KiB can be appended, because a reference would
+    /// cost more, and while other connections wait for memory.
     ///
     /// # Errors
     /// The errors of [`Connection::write`].

@@ -1,4 +1,4 @@
-//! Runs 120 of the random test cases that `cargo xtask explore` generates for any given time.
+//! Runs 120 random test cases. `cargo xtask explore` runs further cases, for as long as requested.
 
 use linerate_testkit::explore::{Case, Coverage};
 

@@ -127,11 +127,13 @@ pub trait Controller: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Handles an ACK of new data, both in recovery and outside it. Called before the other methods
-    /// for the ACK.
+    /// Handles an ACK, both in recovery and outside it. Called only if the peer supports SACK. For
+    /// each ACK, [`on_lost`](Self::on_lost) is called before this method, and
+    /// [`on_progress`](Self::on_progress) after it.
     fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
 
-    /// Handles the detection of lost data, both in recovery and outside it.
+    /// Handles the detection of lost data, both in recovery and outside it. Called only if the peer
+    /// supports SACK.
     fn on_lost(&mut self, _lost: &Lost) {}
 
     /// Whether the controller sets the window itself during recovery. Otherwise proportional rate
@@ -169,7 +171,7 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// limited the sender. The congestion window must not grow (RFC 7661 §4.1).
     fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
 
-    /// Handles the end of an idle period. For the time `idle`, nothing was in flight.
+    /// Handles the end of an idle period, in which nothing was in flight for the time `idle`.
     fn on_idle(&mut self, _idle: Duration) {}
 
     /// Reduces the window after an idle time longer than the retransmission timeout (RFC 5681

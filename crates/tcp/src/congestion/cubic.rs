@@ -24,7 +24,8 @@ pub(crate) struct Cubic {
     cwnd_prior: u32,
     /// HyStart++, used in the initial slow start. `None` after its end or after a loss.
     hystart: Option<HyStart>,
-    /// The current stage of congestion avoidance, if there is one.
+    /// The current stage of congestion avoidance; `None` in slow start, and until the first
+    /// acknowledgement after a loss.
     stage: Option<Stage>,
     /// `W_max` in bytes; `None` before the first loss, and after a timeout.
     w_max: Option<u32>,

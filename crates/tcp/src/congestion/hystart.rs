@@ -162,8 +162,8 @@ mod tests {
     }
 
     /// Acknowledges ten segments with round-trip times of `millis` ms, and returns whether slow
-    /// start has ended. The sender begins with twenty segments, so the first two calls are one
-    /// round.
+    /// start has ended. At first twenty segments are in flight, so the first two calls form one
+    /// round. Each later call is a round of its own.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
         let sent = SeqNum::new(*number + 20 * MSS);
         (0..10).fold(false, |over, _| {

@@ -201,7 +201,7 @@ impl Congestion {
         }
     }
 
-    /// Returns the controller.
+    /// Returns the controller as a trait object, for calls by dynamic dispatch.
     pub(crate) fn controller(&mut self) -> &mut dyn Controller {
         match self {
             Self::Tahoe(tahoe) => tahoe,
@@ -233,7 +233,7 @@ impl Congestion {
         tell_progress(self.controller(), &ack, limited);
     }
 
-    /// Handles the end of an idle period. For the time `idle`, nothing was in flight.
+    /// Handles the end of an idle period, in which nothing was in flight for the time `idle`.
     #[inline]
     pub(crate) fn on_idle(&mut self, idle: Duration) {
         match self {

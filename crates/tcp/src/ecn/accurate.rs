@@ -469,7 +469,8 @@ mod tests {
         assert_eq!(marks_after(3, 0, 24, None).0, 24, "unchanged, after marks");
     }
 
-    /// The three examples of RFC 9768 appendix A.2.2.
+    /// RFC 9768 appendix A.2.2 with its three examples: the number of newly marked bytes shows
+    /// whether the ACE field has wrapped.
     #[test]
     fn the_ceb_counter_resolves_a_wrap_of_the_ace_field() {
         assert_eq!(marks_after(0, 5, 8, Some(1_460)).0, 8, "more bytes than one segment has");
@@ -478,7 +479,8 @@ mod tests {
         assert_eq!(marks_after(0, 5, 24, Some(0)).0, 0);
     }
 
-    /// RFC 9768 §3.2.3.1: the counters in the option also wrap.
+    /// RFC 9768 §3.2.3.1: the counters in the AccECN option have 24 bits and wrap, so their growth
+    /// is computed modulo 2^24.
     #[test]
     fn byte_counters_grow_by_the_least_that_a_field_can_mean() {
         let mut accurate = Accurate::new(true);
@@ -488,7 +490,8 @@ mod tests {
         assert_eq!(accurate.delivered, Counters { ceb: 0x0200_05b5, ..Counters::INITIAL });
     }
 
-    /// RFC 9768 §3.2.3.2.5: the counters of packets and of bytes must not contradict each other.
+    /// RFC 9768 §3.2.3.2.5: if the option reports marked bytes while the ACE field reports no
+    /// marked packet, the path has changed the fields.
     #[test]
     fn marked_bytes_without_a_marked_packet_reveal_a_mangling_path() {
         assert!(marks_after(0, 5, 7, Some(1_460)).1.is_mangled);

@@ -193,8 +193,8 @@ impl Connection {
     }
 
     /// Whether the AccECN feedback in the segment is newer than that of all earlier segments (RFC
-    /// 9768 appendix A.1). The segment must acknowledge new data, have a newer timestamp, or carry
-    /// the next data in order.
+    /// 9768 appendix A.1). The segment must acknowledge or SACK new data, have a newer timestamp,
+    /// or carry the next data in order while no data is missing.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
@@ -263,8 +263,8 @@ impl Connection {
         news.fold(known, SeqNum::later)
     }
 
-    /// Reduces the window after `marks` marks. Marks that are reported at the end of the handshake
-    /// reduce the initial window (RFC 9768 §3.2.2.2).
+    /// Reduces the congestion window after the segment has reported `marks` new marks. Marks that
+    /// are reported at the end of the handshake reduce the initial window (RFC 9768 §3.2.2.2).
     pub(crate) fn answer_marks(
         &mut self,
         now: Instant,

@@ -42,8 +42,9 @@ impl Connection {
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
-        // If this acknowledgement reports a CE mark, which has reduced the congestion window, it
-        // must not let the window grow (RFC 3168 §6.1.2).
+        // If this acknowledgement reports a CE mark (`marks` is not zero), the mark has reduced the
+        // congestion window. The same acknowledgement must then not let the window grow (RFC 3168
+        // §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -62,11 +63,11 @@ impl Connection {
         }
     }
 
-    /// Processes a new acknowledgement in a segment before the receive window. A peer that probes
-    /// our closed window sends such segments. After we have accepted the byte of a probe, the peer
-    /// still uses the sequence number of that byte. If these acknowledgements were ignored, we
-    /// would retransmit data that has already arrived. The window in such a segment is outdated and
-    /// ignored.
+    /// Processes a new acknowledgement in a segment that lies before the receive window. A peer
+    /// that probes our closed window sends such segments. After we have accepted the byte of a
+    /// probe, the peer still uses the sequence number of that byte. If these acknowledgements were
+    /// ignored, we would retransmit data that has already arrived. The window in such a segment is
+    /// outdated and ignored.
     pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
@@ -101,7 +102,8 @@ impl Connection {
             && !text.fin
             && (self.scaled(segment.window) == self.snd.wnd || self.reports_a_hole(segment))
             && self.snd.flight() > 0
-            // An answer to a window probe repeats an acknowledgement, but does not report a loss.
+            // While the peer's window is closed, a repeated acknowledgement answers a window probe,
+            // and does not report a loss.
             && self.snd.wnd > 0
     }
 
@@ -163,9 +165,9 @@ impl Connection {
         }
     }
 
-    /// Processes an acknowledgement of new data outside loss recovery, if a shorter path applies:
-    /// the segment acknowledges only our SYN or FIN, or data in order. Otherwise returns false,
-    /// without any effect.
+    /// Processes an acknowledgement of new data outside loss recovery by one of two fast paths. One
+    /// handles an acknowledgement of only our SYN or FIN, the other one of data that has arrived in
+    /// order. If neither applies, returns false, without any effect.
     #[inline]
     fn process_ack_outside_recovery(
         &mut self,
@@ -279,8 +281,8 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes a round-trip sample. Returns the round-trip time that the timestamps show, if the
-    /// segment has timestamps.
+    /// Takes a round-trip sample from an acknowledgement. Returns the round-trip time by the
+    /// timestamp that the segment echoes, if there is one.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);

@@ -84,8 +84,8 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // If the application has stopped reading, the data is discarded. The window must stay open,
-        // so that the peer can send the rest of its data and its FIN.
+        // If the application has stopped reading, the data was discarded. A window update is then
+        // due, so that the peer can send the rest of its data and its FIN.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }

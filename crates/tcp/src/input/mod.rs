@@ -125,8 +125,8 @@ impl Connection {
         self.statistics.segments_joined += count - 1;
     }
 
-    /// Handles a segment that may be coalesced. `piece` is the number of data bytes in the largest
-    /// of its original segments.
+    /// Handles a segment that the link may have coalesced from several segments. `piece` is the
+    /// number of data bytes in the largest of these segments.
     #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     /// Handles a segment on the slow path, because header prediction did not recognise it. Counts
-    /// this miss under `reason`. If `reason` is `None`, the reason is determined first.
+    /// this miss under `reason`; if that is `None`, the reason is determined first.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

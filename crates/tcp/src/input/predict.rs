@@ -29,9 +29,10 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. Only the
-    /// state of the receiver changes. The data is copied last, because no earlier step reads it,
-    /// and the compiler then need not preserve registers across the copy.
+    /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. The segment
+    /// acknowledges nothing new, so the peer's window is the only state of the sender that it
+    /// changes. The data is copied last, because no earlier step reads it, and the compiler then
+    /// need not preserve registers across the copy.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
@@ -56,8 +57,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Does the work of [`Self::take_predicted_data`]. This method is not inlined, for rare
-    /// callers.
+    /// Does the work of [`Self::take_predicted_data`], but is not inlined, because its caller is
+    /// rarely used.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,

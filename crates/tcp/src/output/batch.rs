@@ -185,9 +185,10 @@ impl Connection {
     }
 
     /// Whether a GSO frame should wait for more data, because a short frame costs as much as four
-    /// segments. Three conditions must hold. The written data ends before the frame is full. The
-    /// last write did not fit, so the application will write more. A frame of data is in flight on
-    /// a short path, so an acknowledgement will soon trigger output.
+    /// segments. Three main conditions must hold. The written data ends before the frame is full.
+    /// The last write did not fit, so the application will write more. At least a full frame of
+    /// data is in flight on a path with a short round-trip time, so an acknowledgement will soon
+    /// trigger output.
     // This method is not inlined, because it would occupy registers even on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
@@ -205,8 +206,9 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Ends output until the next acknowledgement. The sender counts as application-limited,
-    /// because unacknowledged data fills the part of the send buffer that the application may use.
+    /// Ends output until the next acknowledgement, because a GSO frame waits for more data. The
+    /// sender counts as application-limited, because unacknowledged data fills the part of the send
+    /// buffer that the application may use.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);

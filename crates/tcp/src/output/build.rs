@@ -157,16 +157,17 @@ impl Connection {
         self.write_payload(header, data, offload, ecn, bytes)
     }
 
-    /// Whether the piece begins with data that was not sent before and lies in the peer's window. A
-    /// window probe does not.
+    /// Whether the piece begins with data that was not sent before. A window probe does not count,
+    /// because its byte lies outside the peer's window.
     pub(super) fn is_new_data(&self, piece: Piece) -> bool {
         piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
     /// Returns the sequence number of a segment without data, which lies after all sent data, even
-    /// during retransmissions. Suppose that only our acknowledgements were lost. The peer would
-    /// refuse an older number as outside its window, and would ignore the acknowledgement of its
-    /// data. A byte that probed a closed window is not counted, because the peer may not have
+    /// during retransmissions. If only our acknowledgements were lost, the peer would refuse an
+    /// older number as outside its window, and would ignore the acknowledgement of its data.
+    ///
+    /// A byte that probed a closed window does not count as sent, because the peer may not have
     /// accepted it.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }

@@ -81,7 +81,8 @@ impl Connection {
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
 
-    /// Chooses a segment that must be sent before all others, if one is due.
+    /// Returns the segment that is due before all others: an ACK if the connection is synchronized,
+    /// otherwise our SYN or SYN-ACK.
     fn choose_first(&self) -> Choice {
         if self.state.is_synchronized() {
             Choice::BareAck
@@ -170,8 +171,8 @@ impl Connection {
         }
     }
 
-    /// Returns the piece of at most `room` bytes from `seq` that belongs to one record. It includes
-    /// the FIN if the FIN follows the data.
+    /// Returns the piece of at most `room` bytes from `seq` on that does not extend beyond a record
+    /// boundary of the application (`MSG_EOR`). It includes the FIN if the FIN follows the data.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -215,8 +216,8 @@ impl Connection {
     }
 
     /// Whether a piece shorter than a full segment may be sent. This requires one of the conditions
-    /// of RFC 9293 §3.8.6.2.1 (one per line below). A retransmission, the end of a record and the
-    /// FIN are also always permitted.
+    /// of RFC 9293 §3.8.6.2.1 (one per line below). A retransmission, a piece that ends a record
+    /// (`MSG_EOR`) and the FIN are also always permitted.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
@@ -227,7 +228,8 @@ impl Connection {
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // No later write can extend a record whose end is set.
+        // No later write can extend a record whose end the application has set, so it need not
+        // wait.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window

@@ -56,7 +56,8 @@ impl Connection {
         self.timers.clear(Timer::DelayedAck);
         self.ack_due = !matches!(origin, Origin::Predicted { .. }) && told != self.rcv.nxt;
         if origin == Origin::Chosen {
-            // The segment may not have had room to report all out-of-order data (RFC 5681 §4.2).
+            // If the segment had no room to report all out-of-order data, another acknowledgement
+            // remains due (RFC 5681 §4.2).
             self.ack_due |= self.receiver.has_blocks() && self.commit_report(sent);
             self.user_timeouts.due &= matches!(sent, Choice::Syn { .. });
         }

@@ -10,8 +10,9 @@ use linerate_units::Instant;
 /// The reason why no more segments can be sent at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Unsent data is held back by the windows, by pacing, by Nagle's algorithm, or by a search for
-    /// the path MTU.
+    /// Unsent or lost data is held back by the windows, by pacing, by Nagle's algorithm, or by a
+    /// path MTU probe. This reason also applies if all data was sent but a search for the path MTU
+    /// is in progress.
     HeldBack,
     /// All data was sent, and none of it is marked lost.
     AllSent,
@@ -95,8 +96,8 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // The sender waits for the result of a path MTU probe. This counts as
-            // application-limited.
+            // All data was sent, and only the search for the path MTU is in progress. The sender
+            // therefore counts as application-limited.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
         // A segment that is alone in flight and shorter than a full segment never fills the
@@ -121,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Whether a segment other than data is due.
+    /// Whether a segment other than a data segment is due.
     pub(super) fn is_asked_besides(&self) -> bool {
         self.ack_due || self.keep_alive_due || self.first_due
     }

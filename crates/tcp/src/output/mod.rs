@@ -113,7 +113,7 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // This constant lets the compiler specialise callers that test the field.
+        // The field is set to a constant, so that the compiler can specialise callers that test it.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 

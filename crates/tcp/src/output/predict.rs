@@ -60,8 +60,9 @@ impl From<Control> for Transmit {
 }
 
 impl Connection {
-    /// Returns the only segment that can be sent now, if it can be predicted. The connection must
-    /// predict its next header.
+    /// Returns the only segment that can be sent now, if it can be predicted. Must be called only
+    /// while the connection predicts its next header, because the conditions for that are not
+    /// checked again.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
         if !self.is_usual() {

@@ -17,7 +17,8 @@ impl Reset {
     /// The maximum length of a reset in bytes.
     pub const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-    /// Creates a reset for a connection with these sequence numbers and timestamps.
+    /// Creates a reset that aborts a connection. `nxt` is the sequence number after the sent data,
+    /// and `rcv_nxt` is RCV.NXT. `timestamps` is `None` if the connection does not use timestamps.
     pub(crate) const fn of(nxt: SeqNum, rcv_nxt: SeqNum, timestamps: Option<Timestamps>) -> Self {
         Self { seq: nxt, ack: Some(rcv_nxt), timestamps }
     }

@@ -51,16 +51,18 @@ impl Received {
     }
 }
 
-/// The numbers of segments that still need special treatment. First: the segments at the start of
-/// the connection that are to be acknowledged at once. Second: two when we send data, decremented
-/// by each segment received. Both are zero during a bulk transfer, which one comparison checks.
+/// Two numbers of segments that still need special treatment. The first number counts the segments
+/// at the start of the connection that are to be acknowledged at once. The second number is two at
+/// the start and whenever we send data, and decreases with each segment received. In a bulk
+/// transfer, both numbers are zero, which one comparison checks.
 type Early = [u8; 2];
 
 /// The state of the ACK policy of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// Whether the last in-order data segment had PSH, so that its sender has no more data for now.
+    /// Whether the last in-order data segment had PSH, so that the peer probably has no more data
+    /// for now.
     is_pushed: bool,
     /// Whether we have sent data. A pure receiver never does.
     has_sent_data: bool,
@@ -220,7 +222,7 @@ mod tests {
     const MODERN: AckRule = AckRule::Modern { quick: 0 };
     const TAHOE: AckRule = AckRule::Bsd { window_update_percent: 35 };
 
-    /// The state of a receiver with room for 17 packets and no unread data.
+    /// The state of a receiver with room for 17 full segments and no unread data.
     const IDLE: Received = Received {
         pending: 0,
         segment: 1_460,

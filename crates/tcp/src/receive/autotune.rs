@@ -12,8 +12,8 @@
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The number of segments that are added to the measured amount, so that a small amount can grow
-/// despite rounding.
+/// The number of segments that are added to twice the amount read in a round trip, so that a small
+/// buffer can grow despite rounding.
 const SLACK: u32 = 16;
 
 /// The minimum amount that the application is assumed to have read in an earlier round trip, in
@@ -99,8 +99,8 @@ impl Autotune {
     }
 
     /// Ends a round trip. Returns the wanted buffer size in bytes if the application has read more
-    /// than in any earlier round trip. `segment` is the number of bytes in the peer's segments.
-    /// `stamped` is true if these segments echo timestamps.
+    /// than in any earlier round trip, otherwise `None`. `segment` is the number of bytes in the
+    /// peer's segments. `stamped` is true if these segments echo timestamps.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,

@@ -281,7 +281,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer.free()), (2, 6));
     }
 
-    /// Returns 10,000 bytes of memory that may be kept.
+    /// Returns 10,000 bytes of offered memory, to which the buffer may keep a reference.
     fn offer() -> Offered {
         Some(Box::new((0..10_000_u16).map(|at| at.to_le_bytes()[0]).collect()))
     }

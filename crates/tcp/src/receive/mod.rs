@@ -249,7 +249,7 @@ impl Receiver {
         self.assembler.unreported().saturating_sub(room)
     }
 
-    /// Whether there is any data that a SACK option should report.
+    /// Whether there is a duplicate range or out-of-order data for a SACK option to report.
     pub(crate) fn has_blocks(&self) -> bool {
         self.owes_duplicate() || !self.assembler.is_empty()
     }

@@ -148,8 +148,8 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the number of bytes for which the ring needs memory: the written data, and at least
-    /// one byte if a write is prepared.
+    /// Returns the number of bytes for which memory must stay allocated: the written data, and at
+    /// least one byte outside shared pieces if a write is prepared.
     fn needed(&self) -> usize {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }

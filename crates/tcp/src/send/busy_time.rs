@@ -44,7 +44,7 @@ impl BusyTime {
         Self { now: Occupation::Idle, since: now, spent: [Duration::ZERO; Occupation::COUNT] }
     }
 
-    /// Records that `occupation` applies from `now` on.
+    /// Records that the factor `occupation` limits the sender from `now` on.
     #[inline]
     fn note(&mut self, now: Instant, occupation: Occupation) {
         if occupation != self.now {
@@ -53,7 +53,7 @@ impl BusyTime {
         }
     }
 
-    /// Adds the time since the last change of the occupation to the time of the present occupation.
+    /// Adds the time since the limiting factor last changed to the total of the present factor.
     #[inline]
     fn count(&mut self, now: Instant) {
         if self.now != Occupation::Idle {
@@ -61,7 +61,7 @@ impl BusyTime {
         }
     }
 
-    /// Returns the times up to `now`, including the present period.
+    /// Returns a copy in which the present period, up to `now`, is added to the time of its factor.
     fn until(mut self, now: Instant) -> Self {
         self.count(now);
         self
@@ -128,8 +128,8 @@ impl Connection {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// Returns the occupation while all data that can be sent was sent. The send buffer limits the
-    /// sender if the last write did not fit, and otherwise the path does.
+    /// Returns the limiting factor when all data that can be sent was sent: the send buffer if the
+    /// last write did not fit it, otherwise the path.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }

@@ -65,7 +65,7 @@ pub(crate) struct Newest {
 pub(crate) struct Delivery {
     /// The number of bytes newly acknowledged or SACKed.
     pub(crate) bytes: u32,
-    /// The delivered segment that was sent last.
+    /// The delivered segment that was sent last; `None` if nothing was delivered.
     pub(crate) newest: Option<Newest>,
     /// The time when the oldest of the delivered segments was sent, excluding retransmitted
     /// segments. A round-trip time measured from this time includes the peer's ACK delay.
@@ -220,8 +220,8 @@ impl DeliveryAccount {
 
     /// Processes the delivery of `bytes` bytes, and returns a sample of the delivery rate.
     /// `send_record` belongs to the segment that was sent last among the delivered segments. There
-    /// is no sample if the interval is shorter than the minimum round-trip time, because the rate
-    /// would be too high (draft-ietf-ccwg-bbr §4.1.2.3).
+    /// is no sample if the sampling interval is shorter than the minimum round-trip time, because
+    /// the computed rate would be too high (draft-ietf-ccwg-bbr §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -10,7 +10,7 @@ const HARMLESS: u64 = 4 << 10;
 /// The latest first flight of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstFlight {
-    /// The number of bytes that were acknowledged when the flight began.
+    /// The number of bytes that the peer had acknowledged in total when the flight began.
     began: u64,
     /// The congestion window when the flight began, in bytes.
     window: u32,

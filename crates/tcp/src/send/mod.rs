@@ -69,7 +69,8 @@ pub(crate) struct SendSequence {
     pub(crate) iss: SeqNum,
 }
 
-// Fields with similar values are adjacent, since a compact connection stores differences.
+// Fields with similar values are adjacent, since a compact connection stores each sequence number
+// as the difference from the one before it.
 packed!(SendSequence { wl1, una, wl2, nxt, max, iss, wnd, max_wnd });
 
 impl SendSequence {
@@ -150,7 +151,8 @@ pub(crate) struct Sender {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
-    /// The state before the last recovery, to be restored if that recovery was spurious.
+    /// The state of congestion control before the last recovery, to be restored if that recovery
+    /// was spurious.
     pub(crate) undo: Option<Box<Undo>>,
     pub(crate) first_flight: FirstFlight,
     pub(crate) path: PathMtu,

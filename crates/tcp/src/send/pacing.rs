@@ -70,8 +70,8 @@ impl Pacer {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Returns the number of bytes that a GSO frame may contain. Without pacing, the last frame of
-    /// a burst may exceed the rest of the burst, just as its last segment may.
+    /// Returns the number of data bytes that a GSO frame may contain. Without pacing, the last
+    /// frame of a burst may exceed the rest of the burst, just as its last segment may.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
@@ -107,7 +107,8 @@ impl Pacer {
         };
     }
 
-    /// Ends the current burst, so that the next one begins with the rate of that time.
+    /// Ends the current burst before its budget is used, so that the next burst begins with the
+    /// pacing rate of that time.
     pub(crate) const fn end_burst(&mut self) {
         self.budget = self.spent;
     }

@@ -247,7 +247,7 @@ impl PathMtu {
         self.effective
     }
 
-    /// Whether packets have the largest size that both the first link and the peer accept.
+    /// Whether the packet size in use is the largest that both the first link and the peer accept.
     pub(crate) const fn is_widest(&self) -> bool {
         self.effective == self.limit
     }
@@ -266,8 +266,8 @@ impl PathMtu {
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether a decision about the packet size waits for an acknowledgement: the result of a
-    /// probe, of a reduction after timeouts, or of a report that was applied at once.
+    /// Whether a decision about the packet size waits for an acknowledgement. This may be the
+    /// result of a probe, of a reduction after timeouts, or of a report that was applied at once.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
@@ -295,7 +295,8 @@ impl PathMtu {
         (search.complete, search.next_probe) = (false, next_probe);
     }
 
-    /// Ends the search until it is time to try larger packets again (RFC 4821 §7.3).
+    /// Ends the search, and plans the next search after ten minutes ([`RAISE_AFTER`], RFC 4821
+    /// §7.3).
     fn rest(&mut self, now: Instant) {
         self.search_from(now + RAISE_AFTER);
         let search = self.search();
@@ -415,8 +416,8 @@ impl PathMtu {
         search.trial = None;
         search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
         if was_contradicted {
-            // The lost probe has confirmed the report, so packets stay small for ten minutes (RFC
-            // 1191 §6.3).
+            // The probe had the size that a report contradicted. Its loss confirms the report, so
+            // packets stay small for ten minutes (RFC 1191 §6.3).
             self.search().suspect = None;
             self.rest(now);
         } else {
@@ -497,9 +498,9 @@ impl PathMtu {
         true
     }
 
-    /// Handles an acknowledgement. Returns whether it is the first acknowledgement after repeated
-    /// timeouts have reduced the packet size. If so, packets of the earlier size were too large,
-    /// which caused the timeouts.
+    /// Handles an acknowledgement, which has moved SND.UNA if `advanced` is true. Returns whether
+    /// it is the first acknowledgement of data since repeated timeouts have reduced the packet
+    /// size. If so, the earlier size is assumed to have caused the timeouts.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }

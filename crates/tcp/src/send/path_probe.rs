@@ -186,10 +186,12 @@ impl Connection {
     }
 
     /// Decides at a retransmission timeout, before anything is retransmitted, whether packets are
-    /// too large for the path. Repeated timeouts show this (a full-stop timeout, RFC 4821 §7.7) if
-    /// the segment is large and no other cause was reported. If at least as much later data was
-    /// SACKed as the segment contains, this is unlikely. But the later data may have been sent in
-    /// small segments, so the check is not omitted: it requires twice as many timeouts.
+    /// too large for the path. Repeated timeouts of a large segment show this (a full-stop timeout,
+    /// RFC 4821 §7.7), unless another cause was reported.
+    ///
+    /// Twice as many timeouts are required if the peer has SACKed at least as many contiguous bytes
+    /// of later data as the segment contains. Large packets then probably pass, unless that data
+    /// was sent in small segments.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();
@@ -197,8 +199,8 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // The losses of this timeout are not counted yet, since an outage may have caused them. The
-        // next verification of the size will count them.
+        // The segments lost by this timeout do not count yet when a raised packet size is verified
+        // here, since an outage may have caused them. The next verification will count them.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let full_stop_after = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
@@ -209,7 +211,8 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The peer has the whole time limit again to answer the smaller segments.
+            // The time limit for an answer from the peer starts again, because the smaller segments
+            // may pass.
             self.sender.silent_since = now;
             self.resize_segments();
         }

@@ -66,8 +66,9 @@ impl Connection {
         self.sender.path.hold(quoted, size, order, end);
     }
 
-    /// Returns an upper bound for the size of the packet that began at `quoted`. The bound is
-    /// derived from the range that was sent with this packet.
+    /// Returns an upper bound in bytes for the size of the packet that began at `quoted`. Its data
+    /// ends at the latest where the scoreboard range that contains `quoted` ends. Its options are
+    /// assumed to have the maximum length.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
         let range = self.sender.scoreboard.range_at(quoted);
         let end = range.map_or(self.snd.max, |range| range.right);
@@ -141,8 +142,8 @@ impl Connection {
             Some(Finding::Disproved) => {
                 count(&mut self.statistics.reports_disproved);
                 if self.agreement.selective_acks && self.sender.loss.phase == Phase::Open {
-                    // These segments were marked lost only because of the report, so they may still
-                    // arrive.
+                    // The report was false. Segments that were marked lost only because of it may
+                    // still arrive.
                     self.sender.scoreboard.forgive();
                 }
                 self.resize_segments();

@@ -15,8 +15,8 @@ use linerate_wire::SeqNum;
 /// (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The minimum probe timeout. With a shorter timeout, a receiving thread that is not scheduled in
-/// time would look like a loss.
+/// The minimum probe timeout. With a shorter timeout, an acknowledgement that is late only because
+/// the receiving thread was not scheduled in time would look like a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A tail loss probe that was sent.
@@ -80,7 +80,8 @@ impl Connection {
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // If the timeout is short, it expires before the probe would be sent.
+        // The probe timeout is longer than `LONGEST_ACK_DELAY`. A shorter retransmission timeout
+        // would expire first, so no probe is planned.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
@@ -110,7 +111,8 @@ impl Connection {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
 
-    /// Whether the timer was set for a single segment, but more segments are in flight now.
+    /// Whether the retransmission timer was set for a single segment, but more segments are in
+    /// flight now.
     #[inline]
     fn is_single_no_more(&self) -> bool {
         self.sender.loss.probes_single && !self.is_single_in_flight()

@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(prr.window(MSS, 4 * MSS, 10 * MSS, MSS, false), 4 * MSS + 4 * MSS);
     }
 
-    /// The proportion is rounded up (RFC 6937 §3), and fills the data in flight exactly to
-    /// SSTHRESH.
+    /// RFC 6937 §3: the number of bytes that an acknowledgement permits is rounded up. Below
+    /// SSTHRESH, it never lets the data in flight exceed SSTHRESH.
     #[test]
     fn the_proportion_is_rounded_up_and_limited_by_the_threshold() {
         let mut prr = Prr::begin(3 * MSS);

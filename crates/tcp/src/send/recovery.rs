@@ -145,8 +145,8 @@ impl Connection {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
-    /// Whether no data is known to be missing and no tail loss probe is unanswered. Then an
-    /// acknowledgement in order needs no loss detection.
+    /// Whether no data is known to be missing and no tail loss probe is unanswered. If so, an
+    /// acknowledgement of data that has arrived in order needs no loss detection.
     pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
         let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
@@ -187,8 +187,8 @@ impl Connection {
             self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Processes an acknowledgement in order that leaves data in flight, or whose data was sent in
-    /// several bursts.
+    /// Processes an acknowledgement of data that has arrived in order, if it leaves other data in
+    /// flight, or if its data was sent in several bursts.
     #[inline(never)]
     fn process_ack_of_part(
         &mut self,
@@ -200,9 +200,10 @@ impl Connection {
         self.process_ack_of_flight::<false>(now, ack, count, may_grow)
     }
 
-    /// Processes an acknowledgement in order of data that was sent once, while no data is missing.
-    /// `WHOLE` is true if the data in flight is a single burst, and all of it is acknowledged. The
-    /// search for reordered data is skipped, so the send records are not copied.
+    /// Processes an acknowledgement of data that was sent once and has arrived in order. No data
+    /// may be missing. `WHOLE` is true if the data in flight is a single burst, and all of it is
+    /// acknowledged. No search for reordered data is needed, so the send records are not copied.
+    /// Returns false, without any effect, if these conditions do not hold.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -350,8 +351,8 @@ impl Connection {
         lost
     }
 
-    /// Marks the ranges for which `judge` returns that they are lost, and reports each of them to
-    /// congestion control. Returns the number of lost bytes.
+    /// Marks the ranges that `judge` finds lost, and reports each of them to congestion control.
+    /// Returns the number of lost bytes.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
@@ -457,8 +458,8 @@ impl Connection {
         }
     }
 
-    /// Enters loss recovery, and reduces the congestion window, which was too large when the data
-    /// was lost (RFC 8985 §6.2 step 5, RFC 6675 §5 step 4).
+    /// Enters loss recovery (RFC 8985 §6.2 step 5, RFC 6675 §5 step 4). Reduces the congestion
+    /// window, because it was too large when the lost data was sent.
     fn enter_recovery(&mut self, now: Instant, flight: u32, delivered: u32) {
         self.doubt_path(now);
         self.statistics.fast_retransmissions += 1;
@@ -540,7 +541,9 @@ impl Connection {
             self.sender.rack.forget_beyond(self.snd.una);
         }
         let flight = self.flight_size();
-        // During recovery, F-RTO cannot distinguish late segments from lost ones (RFC 5682 §3.1).
+        // F-RTO is used for a timeout outside recovery, or if its own retransmission has timed out.
+        // In any other recovery, it cannot distinguish late segments from lost ones (RFC 5682
+        // §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
         let asks_again = self.sender.loss.frto == Frto::Retransmitted;
         if begins {

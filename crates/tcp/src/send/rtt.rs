@@ -120,8 +120,9 @@ impl RoundTrip {
         self.timed = Instant::NEVER;
     }
 
-    /// Processes the acknowledgement number `ack`. `echoed` returns the round-trip time that the
-    /// segment's timestamp shows, if it has one.
+    /// Processes the acknowledgement number `ack`, and takes a sample if it ends the measurement in
+    /// progress. If no segment is being measured, the sample is the value of `echoed`: the
+    /// round-trip time by the timestamp that the acknowledgement echoes, if any.
     pub(crate) fn on_acknowledged(
         &mut self,
         limits: &RtoLimits,

@@ -42,7 +42,8 @@ impl SentRange {
     }
 }
 
-/// The first range and the last range that an acknowledgement in order covers.
+/// The first and the last of the ranges that an acknowledgement newly covers, if their data has
+/// arrived in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InOrderArrival<'a> {
     /// The range that was sent first.
@@ -152,8 +153,8 @@ impl Scoreboard {
         self.sent_ranges.begin(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
-    /// Ends the burst: the data that is sent next forms a new range, even if it is sent at the same
-    /// time.
+    /// Ends the current burst: the data that is sent next forms a new range, even if it is sent at
+    /// the same time.
     pub(crate) const fn end_burst(&mut self) {
         self.send_records += 1;
     }
@@ -213,8 +214,9 @@ impl Scoreboard {
     }
 
     /// Returns the first and the last of the ranges that an acknowledgement of all data before
-    /// `ack` covers. `None` if one of them was retransmitted. The ranges were sent in sequence
-    /// order. No data may be missing.
+    /// `ack` covers. `None` if there are no such ranges, or if any of them was retransmitted.
+    /// Without retransmissions, the first range was sent first and the last range was sent last. No
+    /// range may be SACKed or lost.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
         debug_assert!(self.is_clean(), "data arrived in order while data is missing");

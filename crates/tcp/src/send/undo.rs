@@ -133,8 +133,8 @@ impl Connection {
             return undo.explain(block);
         }
         // If all earlier acknowledgements were lost, the timestamp in an acknowledgement of all
-        // data proves nothing. But a peer that has sent D-SACKs before would have reported the
-        // retransmission as a duplicate.
+        // data proves nothing, so the recovery is not undone. The exception is a peer that has sent
+        // D-SACKs before, because it would have reported the retransmission as a duplicate.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;
@@ -157,8 +157,8 @@ impl Connection {
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // The window in this acknowledgement begins at its acknowledgement number. SND.WND is not
-        // yet updated.
+        // SND.WND does not yet include the window of this acknowledgement, so its right edge is
+        // computed from the segment.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);

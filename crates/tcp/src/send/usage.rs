@@ -27,7 +27,8 @@ impl Usage {
         }
     }
 
-    /// Whether the recorded flight was empty, and no data after `nxt` was sent since then.
+    /// Whether the recorded flight was empty, and no data was sent since then. `nxt` is the present
+    /// value of SND.NXT.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }

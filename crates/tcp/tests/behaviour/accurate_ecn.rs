@@ -393,7 +393,7 @@ fn every_segment_carries_the_current_counter() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // The counter wraps. Challenge ACKs and keep-alive probes carry it, too.
+    // The answer to a segment outside the window carries the counter, too.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
@@ -582,7 +582,8 @@ fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// RFC 9768 §3.2.3.1: the option has one byte counter for each ECN codepoint.
+/// RFC 9768 §3.2.3.1: the option has a byte counter for each of ECT(0), CE and ECT(1). The growth
+/// of a counter is the number of our bytes that have arrived with its codepoint.
 #[test]
 fn the_byte_counters_of_the_peer_are_processed() {
     let mut host = client(&REQUEST);
@@ -648,7 +649,8 @@ fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
 
-/// RFC 9768 §3.2.3.2.2: a middlebox may drop data segments that carry the option.
+/// RFC 9768 §3.2.3.2.2: a middlebox may drop data segments that carry the option. If the first data
+/// with the option is lost, its retransmission and all later segments omit the option.
 #[test]
 fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     let mut host = client(&REQUEST);
@@ -778,8 +780,8 @@ fn sack_blocks_displaced_by_the_option_are_reported_later() {
     }
 }
 
-/// The first segment with a changed ACE field misses header prediction. Further marks and options
-/// cause no further misses.
+/// The first segment with a changed ACE field misses header prediction, and the next segment with
+/// the same value is predicted again. A CE mark on received data also causes only one miss.
 #[test]
 fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);

@@ -159,7 +159,8 @@ fn a_lost_fin_is_retransmitted() {
     host.expect("F. 1:1(0) ack 1");
     host.expect_after(ms(200), "F. 1:1(0) ack 1");
     host.expect_after(ms(400), "F. 1:1(0) ack 1");
-    // Simultaneous close: the acknowledgement of our FIN is lost once more.
+    // The peer closes simultaneously, and its FIN does not acknowledge ours. In CLOSING, our FIN is
+    // still retransmitted.
     host.send("F. 1:1(0) ack 1");
     host.expect(". 2:2(0) ack 2");
     host.expect_after(ms(800), "F. 1:1(0) ack 2");

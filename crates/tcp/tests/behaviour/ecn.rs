@@ -130,7 +130,8 @@ fn new_data_may_be_marked_and_nothing_else() {
     assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a FIN alone");
 }
 
-/// RFC 3168 §6.1.6: a peer that discards the probe would ignore a mark or the CWR flag on it.
+/// RFC 3168 §6.1.6: a peer that discards a window probe would ignore a mark or the CWR flag on it.
+/// The probe is therefore Not-ECT, and CWR is sent on the next new data.
 #[test]
 fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let mut host = agreed(&Config::modern());

@@ -538,7 +538,8 @@ fn a_closed_window_on_the_syn_ack_holds_refused_data_back_and_is_probed() {
     }
 }
 
-/// Some servers use the experimental option (kind 254, identifier 0xF989) that preceded RFC 7413.
+/// Some servers use the experimental option (kind 254, identifier 0xF989) that preceded RFC 7413. A
+/// cookie that arrived in this option is sent to the server in this option.
 #[test]
 fn a_cookie_is_returned_in_the_option_kind_of_its_receipt() {
     let cookie = cookie().carried(true);

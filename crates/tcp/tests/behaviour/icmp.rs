@@ -81,7 +81,8 @@ fn no_error_ends_an_established_connection() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// RFC 5927 §4.1: a router on the path can only quote data that is in flight.
+/// RFC 5927 §4.1: a router on the path can only quote data that is in flight. A report that quotes
+/// another sequence number is forged or outdated.
 #[test]
 fn a_report_that_quotes_no_data_in_flight_is_ignored() {
     let mut host = Script::connect(&Config::modern());

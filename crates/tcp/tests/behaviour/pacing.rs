@@ -68,7 +68,7 @@ fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
 fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
     let config = Config { congestion: CongestionName::NewReno, ..PACED };
     let (mut pair, send_times) = paced_pair(&config, ms(50));
-    // A loss ends slow start.
+    // The client's 40th data segment is lost, which ends slow start.
     let mut left = 40;
     let log = Rc::clone(&send_times);
     pair.set_filter(move |now, from, segment| {

@@ -198,7 +198,8 @@ fn a_size_that_only_some_paths_carry_is_withdrawn() {
     );
 }
 
-/// RFC 4821 §7.8: packets begin to alternate between two paths long after the size was raised.
+/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths, and
+/// one of them drops packets of this size. The size is withdrawn although it was confirmed before.
 #[test]
 fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
@@ -498,7 +499,7 @@ fn expect_no_probe(host: &mut Script) {
 }
 
 /// RFC 4821 §7.4: while data is missing, the loss of a probe could not be distinguished from other
-/// losses.
+/// losses, so no probe is sent.
 #[test]
 fn no_probe_is_sent_while_data_is_missing() {
     let mut host = searching(&NEW_RENO);
@@ -527,8 +528,8 @@ fn urgent_data_is_not_a_probe() {
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
 }
 
-/// RFC 2018 §3: while received data is missing, data segments carry SACK blocks. A probe has no
-/// room for SACK blocks.
+/// RFC 2018 §3: while the peer's data has a gap, our data segments carry SACK blocks. A probe has
+/// no room for SACK blocks, so no probe is sent.
 #[test]
 fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
@@ -639,7 +640,8 @@ fn a_probe_waits_only_while_two_segments_are_in_flight() {
     host.expect_nothing();
 }
 
-/// Written data is sent at once if it is less than a probe and the segments after it need.
+/// A probe needs data for itself and for the segments that follow it. If less data was written, it
+/// is sent at once, without a probe.
 #[test]
 fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);

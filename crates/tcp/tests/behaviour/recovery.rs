@@ -309,7 +309,7 @@ fn reneged_data_is_retransmitted() {
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
     // The retransmission fills the hole, but the acknowledgement does not cover the data that the
-    // peer has SACKed.
+    // peer has SACKed. The peer has therefore discarded this data.
     host.send(". 1:1(0) ack 1001");
     host.expect_nothing();
     host.pass_time(ms(200));

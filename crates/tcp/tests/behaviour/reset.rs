@@ -200,8 +200,8 @@ fn segments_that_are_not_acceptable_are_answered() {
 }
 
 /// Our acknowledgement of an empty segment outside the window may also be outside the peer's
-/// window. If each of them were answered, the two endpoints would exchange acknowledgements for
-/// ever.
+/// window. If every such segment were answered at once, the two endpoints would exchange
+/// acknowledgements for ever.
 #[test]
 fn empty_segments_outside_the_window_are_answered_at_intervals() {
     let mut host = established();

@@ -710,7 +710,7 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:4001(1000) ack 2");
 }
 
-/// Small segments that were lost are retransmitted together.
+/// Several small segments that were lost are retransmitted as one larger segment.
 #[test]
 fn lost_small_segments_are_retransmitted_as_one() {
     let mut host = established(&Config { no_delay: true, ..Config::modern() });

@@ -20,7 +20,8 @@ fn threshold(host: &Script) -> u32 {
 }
 
 /// RFC 8985 §7.4.2: a second acknowledgement without data answers the second copy of the probed
-/// segment, so both copies have arrived. A later acknowledgement then does not count as a loss.
+/// segment, so both copies have arrived. A later acknowledgement of new data is then no sign that
+/// the probe has repaired a loss, and does not reduce ssthresh.
 #[test]
 fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     let mut host = probed();

@@ -181,8 +181,8 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
     choices.take(if config.timestamps { 4 } else { 1 })
 }
 
-/// Returns the longest delay that a fault of the `nth` segment may cause. A loss in the handshake
-/// costs a timeout of one second.
+/// Returns the longest delay that a fault of the `nth` segment may cause. The loss of one of an
+/// endpoint's first two segments can cost the timeout of the handshake, which is one second.
 fn modern_time_limit(nth: u32) -> Duration {
     if nth <= 2 { ms(1_100) } else { ms(300) }
 }

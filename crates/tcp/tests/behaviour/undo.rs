@@ -124,7 +124,8 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
         let again = host.take_one();
         assert_eq!(again.says.seq, at(first));
         host.pass_time(ms(5));
-        // The D-SACK is for a segment that was not retransmitted.
+        // The D-SACK is for a segment that was not retransmitted, so it is no evidence by RFC 3708
+        // either.
         let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
         host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
         assert_eq!(undone_recoveries(&host), undone, "{reports} {duplicate}");
@@ -297,7 +298,7 @@ fn timed_out_with(window: u32) -> Script {
 }
 
 /// RFC 5682 §3.1 step 3: the arrival of segments that were sent after the timeout proves nothing
-/// about segments that were sent before it.
+/// about segments that were sent before it, so the timeout is not undone.
 #[test]
 fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     let mut host = timed_out();

@@ -9,7 +9,8 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// The urgent pointer is the offset of the first byte after the urgent data.
+/// RFC 9293 §3.1: the urgent pointer is the offset from the segment's sequence number to the first
+/// byte after the urgent data.
 #[test]
 fn the_pointer_points_behind_the_last_urgent_byte() {
     let mut host = established();

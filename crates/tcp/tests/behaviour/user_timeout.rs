@@ -83,7 +83,8 @@ fn the_user_timeout_also_applies_while_the_window_is_closed() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// The user timeout expires before the first window probe is sent.
+/// The peer's window is closed, and the user timeout expires before the first window probe is sent.
+/// It ends the connection although no data is in flight.
 #[test]
 fn the_user_timeout_also_applies_to_data_that_was_never_sent() {
     let mut host = patient(ms(100));
@@ -189,7 +190,7 @@ fn the_option_is_on_the_syn_on_the_next_segment_and_after_a_change() {
     }
 }
 
-/// RFC 9293 §3.7.1, MUST-16: the option reduces the data of its segment.
+/// RFC 9293 §3.7.1, MUST-16: the length of the option is subtracted from the data of its segment.
 #[test]
 fn a_segment_with_the_option_is_no_larger_than_others() {
     let mut host = Script::established(&telling(), SYN_ACK);

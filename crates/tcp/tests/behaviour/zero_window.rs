@@ -239,7 +239,7 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.expect_nothing();
         }
         // The read below makes enough room to open the window. A window probe that arrives before
-        // it is still answered with a closed window.
+        // the read is still answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);

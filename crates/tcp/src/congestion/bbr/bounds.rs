@@ -62,8 +62,8 @@ pub(super) struct Undo {
 packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
-    /// `UpdateLatestDeliverySignals`: adds an acknowledgement to the signals of the round. Called
-    /// before any other processing of the acknowledgement.
+    /// `UpdateLatestDeliverySignals`: updates the largest delivery rate and amount of the round,
+    /// and detects the end of the round. Called before any other processing of the acknowledgement.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -75,23 +75,25 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`: clears the signals if a round has ended. Called after all
-    /// other processing of the acknowledgement.
+    /// `AdvanceLatestDeliverySignals`: if a round has ended, restarts the largest delivery rate and
+    /// amount with the values of this acknowledgement. Called after all other processing of the
+    /// acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
         }
     }
 
-    /// `ResetCongestionSignals`: clears the losses and deliveries of the round.
+    /// `ResetCongestionSignals`: resets the record of losses, and the largest delivery rate and
+    /// amount of the round.
     pub(super) fn reset_latest(&mut self) {
         self.latest.loss = false;
         (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
     }
 
-    /// `AdaptLowerBoundsFromCongestion`: after a round trip with a loss, moves the short-term
-    /// bounds towards the delivered rate and amount. Does nothing while a phase probes for
-    /// bandwidth.
+    /// `AdaptLowerBoundsFromCongestion`: after a round trip with a loss, reduces the short-term
+    /// bounds by 30 %, but not below the delivery rate and amount of the round trip. Does nothing
+    /// in phases that probe for bandwidth.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.latest.round_started {
             return;
@@ -110,8 +112,8 @@ impl Bbr {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`: records a loss or a congestion mark. No state is saved before a mark takes
-    /// effect, so its effect is never undone.
+    /// `NoteLoss`: records a loss or a congestion mark. The caller saves the state before a loss,
+    /// but not before a mark, so the effect of a mark is never undone.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;
@@ -131,8 +133,9 @@ impl Bbr {
         }
     }
 
-    /// `HandleInflightTooHigh`: sets the long-term bound after too much loss, at most once in a
-    /// probe.
+    /// `HandleInflightTooHigh`: ends a bandwidth probe after too much loss or a congestion mark,
+    /// and sets the long-term bound. If the sender was application-limited, the bound is unchanged.
+    /// Called at most once in a probe.
     pub(super) fn on_inflight_too_high(
         &mut self,
         in_flight_at_send: u32,

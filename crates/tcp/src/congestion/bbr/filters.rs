@@ -6,8 +6,8 @@ use linerate_units::{Duration, Instant, Rate};
 
 /// `MinRTTFilterLen`: the time after which a minimum round-trip time expires.
 const MEMORY: Duration = Duration::from_secs(10);
-/// `ProbeRTTInterval`: ProbeRTT drains the queue if, for this time, no round-trip time was as short
-/// as the minimum.
+/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, unless a shorter round-trip
+/// time than the recent minimum was measured in the meantime.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// `max_bw`: the largest delivery rate in this probing cycle and the previous cycle
@@ -58,7 +58,8 @@ impl ShortestRoundTrip {
     }
 
     /// `UpdateMinRTT`: processes the round-trip time of an acknowledgement, if it has measured one.
-    /// Returns whether ProbeRTT is due, because the minimum is older than [`PROBE_INTERVAL`].
+    /// Returns whether ProbeRTT is due, because the recent minimum is older than
+    /// [`PROBE_INTERVAL`].
     pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
         let expired = now > self.recent_found + PROBE_INTERVAL;
         if let Some(round_trip) = round_trip
@@ -84,8 +85,8 @@ impl ShortestRoundTrip {
     }
 }
 
-/// `extra_acked`: the number of bytes acknowledged at once in excess of what the bandwidth explains
-/// (draft-ietf-ccwg-bbr §5.5.9).
+/// `extra_acked`: the number of bytes acknowledged at once in excess of what the estimated
+/// bandwidth would deliver (draft-ietf-ccwg-bbr §5.5.9).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aggregation {
     began: Instant,

@@ -175,8 +175,8 @@ impl Bbr {
             return true;
         }
         if self.window_limited && self.window.cwnd() >= longterm {
-            // The long-term bound limits the rate, so the probe cannot show whether the path is
-            // full.
+            // The long-term bound limits the congestion window, so the delivery rate cannot show
+            // whether the path is full. The detection of a full path therefore starts again.
             self.full_pipe.reset(step.rate);
             return false;
         }

@@ -1,7 +1,7 @@
 //! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds, BBR halves the data
 //! in flight for a short time, the pause. Thus the queue drains and the minimum round-trip time can
-//! be measured. The phase is omitted if an equally short round-trip time was measured in the
-//! meantime.
+//! be measured. The phase is omitted if a shorter round-trip time than the recent minimum was
+//! measured in the meantime.
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;

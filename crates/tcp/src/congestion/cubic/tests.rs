@@ -195,8 +195,9 @@ fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     }
 }
 
-/// On a short path, the window grows like Reno's: by α = 9/17 segments per round trip up to its
-/// size before the reduction, and then by one segment per round trip.
+/// On a path with a short round-trip time, the window grows like that of Reno. The growth is α =
+/// 9/17 segments per round trip up to the size before the reduction, and then one segment per round
+/// trip.
 #[test]
 fn the_reno_friendly_region_grows_like_reno() {
     let mut path = Path::after_loss(100, ms(1));
@@ -243,8 +244,8 @@ fn a_second_loss_at_a_smaller_window_applies_fast_convergence() {
     assert_eq!(path.cubic.w_max, Some(cwnd), "no fast convergence at a larger window");
 }
 
-/// RFC 9438 §4.8: after a timeout, the window is one segment. Slow start leads to 0.7 of the
-/// flight, and then a curve begins at its plateau.
+/// RFC 9438 §4.8: after a timeout, the window is one segment, and slow start leads to 0.7 times the
+/// flight. Since `W_max` was discarded, the next curve begins at its plateau.
 #[test]
 fn after_a_timeout_the_curve_begins_at_the_plateau() {
     let mut path = Path::after_loss(200, ms(50));
@@ -260,7 +261,8 @@ fn after_a_timeout_the_curve_begins_at_the_plateau() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// RFC 9438 §4.10: HyStart++ may end slow start without a loss.
+/// RFC 9438 §4.10: if HyStart++ ends slow start without a loss, `W_max` is the window at that time.
+/// The curve then begins at its plateau, where the window hardly grows.
 #[test]
 fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));

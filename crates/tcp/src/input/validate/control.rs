@@ -53,7 +53,7 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // Segments whose header is predicted are handled by header prediction.
+        // A segment whose header is predicted is left to header prediction.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
@@ -85,9 +85,9 @@ impl Connection {
         Some(ControlRun { advances, has_fin, timestamps })
     }
 
-    /// Whether an acknowledgement can only advance SND.UNA. This requires header prediction and
-    /// SACK. In addition, no loss recovery, path MTU probe, AccECN or user timeout option may
-    /// depend on what the segment reports.
+    /// Whether an acknowledgement can have no other effect than to advance SND.UNA. This requires
+    /// header prediction and SACK. In addition, no loss recovery, path MTU probe, AccECN or user
+    /// timeout option may depend on what the segment reports.
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

@@ -22,8 +22,8 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement may come from an attacker, who has not received
-            // our SYN.
+            // A reset without an acknowledgement is ignored. It may come from an attacker, who has
+            // not received our SYN and thus does not know its sequence number.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -36,8 +36,9 @@ impl Connection {
         Ok(Verdict::Synchronizes(Valid(segment)))
     }
 
-    /// Checks a SYN that has the sequence number of the peer's first SYN. Returns `None` if the
-    /// segment is not such a SYN. Then it must pass the checks for other segments.
+    /// Checks a SYN that repeats the sequence number of the peer's first SYN. Returns `None` if the
+    /// segment is not a repeated SYN or SYN-ACK, so that it must pass the checks for other
+    /// segments.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,
@@ -55,8 +56,8 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // The peer's SYN-ACK in a simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is
-        // ignored, so the peer will retransmit it.
+        // This is the peer's SYN-ACK in a simultaneous open (RFC 9293 §3.5, figure 7). Its data, if
+        // any, is ignored, so the peer will retransmit that data.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

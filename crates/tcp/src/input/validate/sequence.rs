@@ -27,12 +27,12 @@ pub(in crate::input) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Creates an empty part at sequence number `seq`, without a FIN.
+    /// Creates the `Text` of a segment at sequence number `seq` that has neither data nor a FIN.
     pub(super) const fn empty(seq: SeqNum) -> Self {
         Self { seq, payload: &[], piece: 0, count: 1, fin: false, cut: false }
     }
 
-    /// Whether this is an empty part at `seq`, without a FIN.
+    /// Whether the segment has neither data nor a FIN, and its sequence number is `seq`.
     pub(super) fn is_empty_at(&self, seq: SeqNum) -> bool {
         self.seq == seq && self.payload.is_empty() && !self.fin
     }

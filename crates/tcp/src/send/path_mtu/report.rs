@@ -17,8 +17,8 @@ use linerate_wire::SeqNum;
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// The number of the quoted segment's transmission. `end` is the largest sequence number at
-    /// which the segment may end.
+    /// The transmission number of the quoted segment, which shows whether another segment was sent
+    /// after it. `end` is an upper bound for the sequence number at which the quoted segment ends.
     order: u64,
     end: SeqNum,
 }
@@ -29,12 +29,12 @@ packed!(Held { quoted, size, order, end });
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedReport {
     quoted: SeqNum,
-    /// The packet size before the report. `first_full` is the end of the first full segment of that
-    /// size.
+    /// The packet size before the report, which is restored if the report is false. `first_full` is
+    /// the end of the first full segment of that size.
     size: u32,
     first_full: Option<SeqNum>,
-    /// The TSval of segments sent after the report. `is_stamp_newer` is true if it is newer than
-    /// the TSval of the quoted segment.
+    /// The TSval at the time of the report. Segments that are sent later carry this value or a
+    /// newer one. `is_stamp_newer` is true if it is newer than the TSval of the quoted segment.
     stamp: u32,
     is_stamp_newer: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) enum ReportVerdict {
     /// The report is held until the quoted segment is lost, because larger packets have arrived
     /// before.
     Hold,
-    /// The report quotes the probe. It is used if the probe is lost.
+    /// The report quotes the path MTU probe in flight. It is used only if the probe is lost.
     HoldForProbe,
 }
 
@@ -206,8 +206,9 @@ impl PathMtu {
     /// acknowledges the original segment, the report is false and the earlier size is restored. If
     /// it acknowledges the smaller segment, the report is true.
     ///
-    /// The echo may come from an earlier segment whose acknowledgement was delayed, or the clock
-    /// may be too coarse. In these cases, a probe of the earlier size decides.
+    /// Often the echo does not tell these cases apart. It may be missing, or come from an earlier
+    /// segment whose acknowledgement was delayed, or the timestamp clock may be too coarse. A probe
+    /// of the earlier size then decides.
     pub(crate) fn judge_applied(
         &mut self,
         (from, una): (SeqNum, SeqNum),

@@ -156,8 +156,9 @@ fn a_late_probe_has_passed() {
     assert_eq!(path.effective(), 1_280);
 }
 
-/// RFC 4821 §7.7: the size is first reduced to a size that is known to pass, and then to the base.
-/// After that, the data is halved each time.
+/// RFC 4821 §7.7: repeated timeouts (full stops) reduce the packet size to a size that is known to
+/// pass, and then to the base. After that, each full stop halves the data in a packet, down to the
+/// floor.
 #[test]
 fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -168,8 +169,8 @@ fn repeated_full_stops_reduce_the_size_to_the_floor() {
     assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
 }
 
-/// If a packet of the size before the timeouts arrives, an outage caused the timeouts, and the size
-/// is restored.
+/// After repeated timeouts have reduced the packet size, the earlier size is probed first. If this
+/// probe arrives, an outage has caused the timeouts, and the earlier size is used again.
 #[test]
 fn a_search_after_a_full_stop_tries_the_suspect_size_first() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -188,8 +189,8 @@ fn a_full_stop_reduces_the_size_from_the_one_that_a_search_has_found() {
     assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
 }
 
-/// If a smaller packet size would not split a segment, the segment's timeout is no evidence about
-/// that size.
+/// A size that would not split the timed-out segment is skipped. Packets of that size would carry
+/// the segment unchanged, so they would be lost, too.
 #[test]
 fn a_full_stop_skips_sizes_that_would_not_split_the_segment() {
     for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
@@ -211,7 +212,8 @@ fn without_a_search_reports_apply_and_full_stops_do_not() {
     assert_eq!((path.effective(), path.ready()), (1_300, None));
 }
 
-/// RFC 5927 §7.2: a report waits for more evidence if larger packets have arrived before.
+/// RFC 5927 §7.2: a report is held, instead of applied at once, if packets larger than the reported
+/// size have arrived before.
 #[test]
 fn a_report_is_applied_at_once_only_if_no_larger_packet_has_arrived() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -285,8 +287,8 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
     }
 }
 
-/// RFC 5927 §7.2: after a report was applied, a report of a smaller size does not reduce the size
-/// at once.
+/// RFC 5927 §7.2: the size of an applied report counts as the largest size that has arrived. A
+/// later report of a smaller size is therefore held, and does not reduce packets at once.
 #[test]
 fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -310,8 +312,9 @@ fn without_probes_the_size_by_a_report_stays_unconfirmed() {
     }
 }
 
-/// RFC 3522 §3.2: an echo of a timestamp from before the report answers the original segment. This
-/// requires that no earlier data was unacknowledged.
+/// RFC 3522 §3.2: an echo of a timestamp from before the report shows that the original segment has
+/// arrived, so the report is false. This holds only if no earlier data was unacknowledged, because
+/// the echo could otherwise come from that data.
 #[test]
 fn a_timestamp_echo_tests_a_report_that_was_applied_at_once() {
     for (stamps, from, echo, finding) in [
@@ -375,8 +378,8 @@ fn a_report_about_a_probe_that_arrives_is_discarded() {
     assert_eq!(search(&mut path, 1_500, NOW), COMMON[1..7]);
 }
 
-/// RFC 4821 §7.8: many losses after a raise of the size show that some of the parallel paths are
-/// narrower.
+/// RFC 4821 §7.8: if more than a tenth of the data is lost after the packet size was raised, some
+/// of the parallel paths are narrower. The earlier size is then restored.
 #[test]
 fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     let timeout = Duration::from_millis(200);
@@ -397,7 +400,8 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
             Some(if is_withdrawn { 1_172 } else { 1_400 }),
             "it is not tried again"
         );
-        // The kept size is verified again, by the losses since its last verification.
+        // A raised size that was not withdrawn is verified again later. Only the losses since its
+        // last verification count.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
         assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");
@@ -507,7 +511,8 @@ fn a_held_report_starts_no_search() {
     assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
 }
 
-/// A change of the size makes the probe and the held report obsolete.
+/// A planned probe and a held report refer to the packet size at that time, so a change of the size
+/// discards both.
 #[test]
 fn a_change_of_the_size_discards_the_probe_and_the_held_report() {
     let mut path = path(PathSearch::Always, ETHERNET);

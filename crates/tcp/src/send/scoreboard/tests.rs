@@ -79,7 +79,8 @@ fn a_sack_block_is_delivered_once() {
     board.check(START + 450, START + 500);
 }
 
-/// The fast path and the general path must report the same delivery.
+/// The fast path for data that arrives in order must report the same delivery as
+/// [`Scoreboard::acknowledge`], and leave the same ranges.
 #[test]
 fn an_in_order_arrival_agrees_with_the_general_path() {
     for ack in [100, 150, 200, 250, 499, 500].map(|offset| START + offset) {

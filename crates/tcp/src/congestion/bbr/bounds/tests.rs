@@ -34,8 +34,8 @@ fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     });
 }
 
-/// Returns the loss of a segment that was sent with 100,000 bytes in flight. Since then,
-/// `since_sent` bytes were lost.
+/// Returns the report that a segment was lost which had been sent with 100,000 bytes in flight.
+/// Since it was sent, `since_sent` bytes were lost, including the segment.
 fn lost(since_sent: u64) -> Lost {
     Lost { bytes: MSS, in_flight_at_send: 100_000, since_sent, application_limited: false }
 }
@@ -59,8 +59,8 @@ fn steady(phase: Phase) -> Bbr {
     bbr
 }
 
-/// draft-ietf-ccwg-bbr §5.5.10: each round trip with a loss moves the bounds towards the delivered
-/// amounts, but not below them.
+/// draft-ietf-ccwg-bbr §5.5.10: each round trip with a loss reduces the short-term bounds by 30 %.
+/// The bounds do not fall below the delivery rate and the amount delivered in that round trip.
 #[test]
 fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     let mut bbr = steady(Phase::Cruise);
@@ -91,8 +91,8 @@ fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without bounds");
 }
 
-/// draft-ietf-ccwg-bbr §5.5.10.3: a probe for bandwidth causes losses, so only the share of lost
-/// data matters.
+/// draft-ietf-ccwg-bbr §5.5.10.3: a probe for bandwidth is expected to cause losses. During a
+/// probe, single losses therefore set no bounds, unless more than 2 % of the data is lost.
 #[test]
 fn single_losses_set_no_bounds_during_a_probe() {
     for phase in [Phase::Startup, Phase::Refill, Phase::Up] {
@@ -125,7 +125,8 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!(bbr.volume_cap(), 4 * MSS, "four segments are the minimum");
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
-    // Segments that were sent with little in flight do not show the capacity of the path.
+    // The lost segment was sent with only 10,000 bytes in flight, which does not show the capacity
+    // of the path. The bound is therefore at least 70 % of the target.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
@@ -135,7 +136,8 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!((limited.phase, limited.bounds.longterm), (Phase::Down, None));
 }
 
-/// draft-ietf-ccwg-bbr §5.6.4.4: the window is restored when all losses are repaired.
+/// draft-ietf-ccwg-bbr §5.6.4.4: when all losses are repaired, the window is restored to its size
+/// before the first loss.
 #[test]
 fn recovery_restores_the_window_from_before_the_first_loss() {
     let mut bbr = steady(Phase::Cruise);
@@ -161,8 +163,9 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), 20_000, "it is restored once");
 }
 
-/// draft-ietf-ccwg-bbr §5.5.11: segments that were found lost may still arrive. Losses are reported
-/// one by one before recovery begins.
+/// draft-ietf-ccwg-bbr §5.5.11: if segments that were found lost arrive later, the bounds and the
+/// window from before the first of these losses are restored. Startup or a probe that the losses
+/// ended is resumed. Losses are reported one by one, some of them before recovery begins.
 #[test]
 fn spurious_losses_are_undone() {
     let recover = |bbr: &mut Bbr, ranges| {
@@ -263,7 +266,8 @@ fn two_per_cent_may_be_lost() {
     assert!(is_too_much(2_001, 100_000));
 }
 
-/// Of 100 segments in flight, the last three are lost. The threshold permits two.
+/// Of 100 segments in flight, the last three are lost, but the threshold of 2 % permits about two.
+/// The result is the amount of data in flight at which the loss exceeded the threshold.
 #[test]
 fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     let lost = Lost {
@@ -277,9 +281,9 @@ fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     assert_eq!(inflight_at_loss(&earlier), 97_000, "too much was lost before");
 }
 
-/// The draft leaves the response to a mark open (§3.7). Here a mark during a probe has the same
-/// effect as too much loss. The probe ends, and the amount of data in flight becomes the long-term
-/// bound.
+/// The draft leaves the response to a congestion mark open (§3.7). Here a mark during a probe has
+/// the same effect as too much loss: the probe ends, and the amount of data in flight becomes the
+/// long-term bound.
 #[test]
 fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     let mut bbr = steady(Phase::Up);
@@ -290,8 +294,9 @@ fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     assert_eq!(bbr.bounds.longterm, Some(120_000), "a probe is judged once");
 }
 
-/// Other flows cause a mark outside a probe. It limits the model only until the next probe.
-/// Otherwise each mark would lower the long-term bound to the amount of data in flight.
+/// A congestion mark outside a probe is caused by other flows. It sets only the short-term bounds,
+/// which the next probe removes. Otherwise each mark would lower the long-term bound to the amount
+/// of data in flight.
 #[test]
 fn a_mark_outside_a_probe_leaves_the_long_term_bound_alone() {
     for phase in [Phase::Down, Phase::Cruise, Phase::ProbeRtt] {
