@@ -92,8 +92,8 @@ impl Access {
     }
 }
 
-/// Copies `data` into a buffer of the connection, as far as they fit. Returns the number of bytes.
-/// The buffer must not be longer than the data.
+/// Fills `room`, a part of the connection's send buffer, with the first bytes of `data`. Returns
+/// the number of bytes copied. `room` must not be longer than `data`.
 fn fill(room: &mut [u8], data: &[u8]) -> usize {
     assert!(room.len() <= data.len(), "more room than was asked for");
     room.copy_from_slice(&data[..room.len()]);
@@ -101,7 +101,7 @@ fn fill(room: &mut [u8], data: &[u8]) -> usize {
 }
 
 /// Lets `write` take a prefix of shared memory, and checks that it has removed exactly this prefix.
-/// Returns the number of bytes.
+/// Returns the number of bytes taken.
 fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> Result<usize, E> {
     let mut shared = Bytes::copy_from_slice(data);
     let count = write(&mut shared)?;
@@ -109,7 +109,7 @@ fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> 
     Ok(count)
 }
 
-/// Copies as many bytes as fit. Returns their number.
+/// Copies the first received bytes to `into`, as many as fit. Returns the number of bytes copied.
 fn take(bytes: &[u8], into: &mut [u8]) -> usize {
     let count = bytes.len().min(into.len());
     into[..count].copy_from_slice(&bytes[..count]);

@@ -36,7 +36,8 @@ impl End {
     }
 }
 
-/// A function that gets every segment that is sent, and may return its fate in the network.
+/// A function that gets every segment that is sent, and returns its fate in the network. `None`
+/// means a random fate.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
 /// A client, a server, and the network between them. The server exists once the client's SYN has
@@ -487,8 +488,9 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Sends the rest of an ACK batch, whose last acknowledgement is in `frame`. Each further
-/// acknowledgement must equal the one that the general path sends.
+/// Checks the rest of an ACK batch with `end`, a copy of the connection. `frame` contains the
+/// acknowledgement that was sent last. Each further acknowledgement of the batch must equal the one
+/// that `poll_transmit` would send.
 fn continue_ack_batch(
     mut end: Connection,
     now: Instant,
@@ -519,7 +521,7 @@ fn continue_ack_batch(
 
 /// Sends the next segment of a burst; `None` if there is no more to send. Before the call, `frame`
 /// has the last segment, whose TCP header has `header` bytes. The next segment must equal the one
-/// that the general path sends.
+/// that `poll_transmit` would send.
 fn continue_burst(
     end: &mut Connection,
     now: Instant,

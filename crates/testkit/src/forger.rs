@@ -24,8 +24,8 @@ impl Forger {
     }
 
     /// Returns a forged segment that arrives before `genuine`, with the ECN codepoint of its
-    /// packet. Returns `None` if the random numbers choose no forgery. The connection must refuse
-    /// the segment.
+    /// packet. The connection must refuse the forged segment. Returns `None` if the random numbers
+    /// choose no forgery, or if `genuine` has no ACK flag.
     pub(crate) fn forge(&mut self, genuine: &Segment<'_>) -> Option<(Vec<u8>, Ecn)> {
         let is_time = self.below(1_000) < self.share;
         if !is_time || !genuine.flags().contains(TcpFlags::ACK) {

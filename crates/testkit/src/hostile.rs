@@ -18,7 +18,7 @@ const fn at(side: Side, port: u16) -> SocketAddrV4 {
 
 /// Returns the right host of a pair, with low limits and in many states. It listens, has
 /// connections that wait to be accepted, waits for an ARP reply that never comes, has bound a UDP
-/// port, and answers all requests.
+/// port, and answers echo requests, even to the broadcast address.
 ///
 /// # Panics
 /// If a host refuses a request that it must grant.
@@ -64,8 +64,8 @@ pub fn feed(host: &mut Host<TestLink>, now: Instant, frame: Vec<u8>) {
     host.stack().check();
 }
 
-/// Returns the frames of an exchange between two hosts: ARP, echoes, datagrams, errors, and two
-/// whole connections.
+/// Returns the frames of an exchange between two hosts: ARP, an echo, a datagram and the ICMP error
+/// that answers it, a refused connection, and a connection with data in both directions.
 ///
 /// # Panics
 /// If a host refuses a request that it must grant.

@@ -97,7 +97,8 @@ impl Default for Setup {
     }
 }
 
-/// A function that gets every frame that is sent, and may return its fate in the network.
+/// A function that gets every frame that is sent, and returns its fate in the network. `None` means
+/// a random fate.
 type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
 /// Two hosts and the wire between them.

@@ -72,7 +72,8 @@ impl Peer {
         captured.to == self.here && !captured.payload.is_empty()
     }
 
-    /// Updates `highest` and `expected` from these captured segments.
+    /// Updates `highest` and `expected` from the captured segments that carry data of this
+    /// connection.
     pub fn note_all(&mut self, captured: &[Captured]) {
         for segment in captured {
             if self.is_data(segment) {
@@ -81,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// Updates `highest` and `expected` from one captured segment, if it belongs to this
+    /// Updates `highest` and `expected` from one captured segment, which must belong to this
     /// connection.
     pub fn note(&mut self, captured: &Captured) {
         let end = captured.seq + u32::try_from(captured.payload.len()).unwrap_or(0);

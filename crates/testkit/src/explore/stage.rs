@@ -336,7 +336,7 @@ impl Stage {
         })
     }
 
-    /// Delivers all packets in flight, and handles timers until none is due within `LONGEST`.
+    /// Delivers all packets in flight, and handles all timers that are due in the next `LONGEST`.
     fn drain(&mut self) {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;

@@ -82,7 +82,7 @@ impl Dice {
         options[self.size(options.len())]
     }
 
-    /// Draws a number of at most `most`. Its order of magnitude is uniformly distributed, so that
+    /// Draws a number from 1 to `most`. Its order of magnitude is uniformly distributed, so that
     /// small and large numbers are equally frequent.
     fn magnitude(&mut self, most: usize) -> usize {
         let bits = usize::BITS - most.leading_zeros();
@@ -181,8 +181,8 @@ impl World {
         });
     }
 
-    /// Makes accurate ECN and congestion marks frequent in many worlds. Its random numbers are
-    /// drawn after those of the older properties of a world, which therefore keep their values.
+    /// Makes accurate ECN and congestion marks frequent in many worlds. This method is called after
+    /// the older properties of the world were drawn, so that those keep their values for a seed.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;

@@ -49,7 +49,7 @@ impl<'a> Choices<'a> {
         taken
     }
 
-    /// Chooses a duration from a nanosecond to twenty minutes.
+    /// Chooses a duration from one nanosecond to 21 minutes.
     pub(super) fn span(&mut self) -> Duration {
         let unit = self.of(&[1, 1_000, 1_000_000, 20_000_000, 1_000_000_000, 5_000_000_000]);
         Duration::from_nanos(unit) * (u64::from(self.byte()) + 1)

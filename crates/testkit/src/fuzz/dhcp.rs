@@ -53,7 +53,7 @@ impl TestCase<'_> {
             0 => self.now += self.choices.span(),
             1 => {
                 let next = self.stack.poll_timeout();
-                // Time passes even if no timer is running.
+                // If no timer is due within 100,000 s, this time passes without a timeout.
                 let limit = self.now + Duration::from_secs(100_000);
                 self.now = self.now.max(next.min(limit));
             }

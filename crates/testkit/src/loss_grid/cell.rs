@@ -19,7 +19,7 @@ pub struct Cell {
     pub congestion: CongestionName,
 }
 
-/// The result of a cell.
+/// The figures of one transfer of a cell, or the medians of several transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Bytes per second that the receiving application has read. The time includes the handshake

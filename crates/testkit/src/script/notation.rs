@@ -16,7 +16,7 @@ use linerate_wire::{
 /// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
 /// ```
 ///
-/// Flags are `S F R P U E W A` and `.` for ACK, in this order. A digit stands for the counter of
+/// Flags are `S F R P U E W A` and `.` for ACK, in any order. A digit stands for the counter of
 /// accurate ECN that the flags `E W A` encode. `ecn0 =1001,0,1` is the option of accurate ECN with
 /// its byte counters. `bare` suppresses the timestamps that the script adds for a peer that uses
 /// them.

@@ -1,4 +1,4 @@
-//! The application of the fuzz target with frames, which makes random calls.
+//! The host's application in the fuzz target `frames_into_a_host`, which makes random calls.
 
 use super::{MOST_SOCKETS, TestCase};
 use linerate_stack::{ConnectOptions, UdpOptions};

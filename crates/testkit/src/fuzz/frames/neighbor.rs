@@ -1,4 +1,5 @@
-//! The neighbour of the fuzz target with frames. It follows the protocols in most cases.
+//! The host's neighbour in the fuzz target `frames_into_a_host`. It follows the protocols in most
+//! cases.
 
 use super::{HOST, Metadata, PEER, TestCase};
 use crate::hostile::mend_checksums;

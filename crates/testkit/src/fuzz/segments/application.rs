@@ -1,4 +1,4 @@
-//! The application of the fuzz target with segments, which makes random calls.
+//! The application in the fuzz target `segments_into_a_connection`, which makes random calls.
 
 use super::TestCase;
 use crate::script::pattern;

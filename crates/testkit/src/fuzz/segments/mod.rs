@@ -205,7 +205,7 @@ impl<'a> TestCase<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // A timeout that is handled too late must do no harm.
+        // If more than 64 timers were due, the rest are handled late, which must do no harm.
         self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 

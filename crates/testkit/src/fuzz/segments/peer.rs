@@ -1,5 +1,5 @@
-//! The peer of the fuzz target with segments. It follows the protocol in most cases, and also sends
-//! ICMP errors that quote the connection.
+//! The peer in the fuzz target `segments_into_a_connection`. It follows the protocol in most cases,
+//! and also sends ICMP errors that quote segments of the connection.
 
 use super::{TestCase, first_position};
 use crate::arrival::arrive;
