@@ -102,8 +102,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for link in std::iter::once(&link).chain(interfaces.iter().map(|(_, link)| link)) {
             let mtu = link.capabilities().mtu;
             if mtu < SMALLEST_MTU {
-                // Packets of the host's smallest size could exceed this MTU and stay queued, so its
-                // driver would spin for ever.
+                // The host sends packets of up to `SMALLEST_MTU` bytes in any case. Those that
+                // exceed the MTU would stay queued, and the driver would spin for ever.
                 return Err(Error::NarrowLink(mtu).into());
             }
         }

@@ -41,7 +41,7 @@ pub(crate) trait Driver: fmt::Debug + Send + Sync {
     fn resolve(&self, name: &str) -> Vec<IpAddr>;
 }
 
-/// The state of a host.
+/// The state of a host, behind the lock that its sockets and its driver share.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) stack: Stack,
@@ -276,8 +276,8 @@ impl Net {
         self.shared.state.lock().stack.interfaces().collect()
     }
 
-    /// Returns the addresses of the interface ([`Net::on`]) in every state, including its
-    /// link-local address.
+    /// Returns the addresses of the first interface, or of the interface that [`Net::on`] has
+    /// selected. Includes addresses in every state, and the link-local address.
     #[must_use]
     pub fn addresses(&self) -> Vec<InterfaceAddress> {
         self.on_interface(|stack, _| stack.addresses().to_vec()).unwrap_or_default()
@@ -342,8 +342,9 @@ impl Net {
         addresses
     }
 
-    /// Executes `step`, a call of a socket, on the locked host. Tasks are woken after the host is
-    /// unlocked: a waker may own a socket, and dropping the socket locks the host.
+    /// Executes `step` on the locked host, on behalf of a socket or of the application. Tasks are
+    /// woken after the host is unlocked: a waker may own a socket, and dropping the socket locks
+    /// the host.
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut due = Vec::new();
         let (result, wants_turn) = {

@@ -65,7 +65,8 @@ pub(crate) struct Reactor<L> {
 /// The descriptors of a link, registered with the runtime.
 struct Descriptors {
     readiness: AsyncFd<OwnedFd>,
-    /// The second descriptor of the link, if it has one.
+    /// The descriptor that is readable when another thread has put frames into the link, if the
+    /// link has such a descriptor.
     wakeup: Option<AsyncFd<OwnedFd>>,
 }
 
@@ -89,7 +90,7 @@ impl Descriptors {
     }
 }
 
-/// The result of a turn.
+/// The result of a turn, and the state of the host after the turn.
 struct Step {
     more: bool,
     next: Instant,
@@ -108,7 +109,8 @@ impl<L: Link + Readiness> Reactor<L> {
         Ok(Self { state, links, descriptors, signals, budget, timer: Timer::new()? })
     }
 
-    /// Drives the host until it has stopped, or until it is no longer used.
+    /// Drives the host until it has stopped, or until no `Net` and no socket is left and all closed
+    /// sockets have sent their data.
     pub(crate) async fn run(mut self) {
         let mut due = Vec::new();
         loop {

@@ -136,8 +136,8 @@ impl Socket {
     }
 
     /// Returns the readiness in the directions of `interest`. `look` determines everything except
-    /// whether there is room to write. As in tokio, the socket counts as writable until a write is
-    /// refused, and again from the next event about room on.
+    /// whether there is room to write. A refused write makes the socket not writable until the next
+    /// event that reports room, as in tokio.
     pub(crate) fn readiness(
         &self,
         interest: Interest,

@@ -38,7 +38,7 @@ pub(crate) struct Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: BTreeMap<SocketId, Waiters>,
-    /// The tasks that wait for a turn, for conditions that are not events of a socket.
+    /// The tasks to wake after the next turn, because no event of a socket reports their condition.
     turned: Vec<Waker>,
     /// The tasks to wake as soon as the host is unlocked.
     due: Vec<Waker>,
@@ -51,8 +51,9 @@ impl Registry {
         self.sockets.insert(id, Waiters::default());
     }
 
-    /// Removes a closed socket. Wakes tasks that are still registered: their calls were cancelled,
-    /// because a waiting call borrows the socket.
+    /// Removes a closed socket, and wakes the tasks that are still registered. Their calls were
+    /// cancelled before, because a waiting call borrows the socket and keeps it open. So these
+    /// wake-ups are spurious, and harmless.
     pub(crate) fn remove(&mut self, id: SocketId) {
         if self.forwarder.map(SocketId::Listen) == Some(id) {
             self.forwarder = None;
@@ -196,9 +197,9 @@ impl Registry {
     }
 }
 
-/// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
-/// write one segment at a time. If less is free, a later acknowledgement causes another event,
-/// before the buffer is empty.
+/// Is at least a third of the send buffer free, so that waking the writer is worthwhile? A writer
+/// that every acknowledgement woke would write one segment at a time. If less is free, a later
+/// acknowledgement causes another event, before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

@@ -1,4 +1,5 @@
-//! Forwarders, which provide flows to any address: in the example of a gateway, and alone.
+//! Forwarders, which provide flows to any address: tested through the example of a gateway, and
+//! directly.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

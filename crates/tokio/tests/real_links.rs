@@ -154,7 +154,8 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut kernel = connect.await.unwrap().unwrap();
             kernel.set_nonblocking(true).unwrap();
-            // The kernel writes until the receive window and the kernel's send buffer are full.
+            // The kernel writes until our receive window is closed and the kernel's send buffer is
+            // full.
             let data = pattern(64 << 20);
             let (mut written, mut is_refused) = (0, false);
             let waiting = || net.sockets().iter().map(|entry| entry.received).max().unwrap();

@@ -1,4 +1,5 @@
-//! Streams: halves, readiness, back-pressure and cancellation. One program runs on two networks.
+//! Streams: halves, readiness, back-pressure and cancellation. One test program runs on tokio's
+//! sockets over the kernel and on ours.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +12,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::time::{sleep, timeout};
 
-/// A program that is compiled twice: the copies differ only in the network that provides `net`.
+/// A test program that is compiled twice: for tokio's sockets over the kernel, and for the sockets
+/// of this crate.
 macro_rules! program {
     ($name:ident, $($net:ident)::+) => {
         mod $name {

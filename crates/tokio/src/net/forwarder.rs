@@ -76,7 +76,8 @@ pub enum Flow {
     Udp(UdpSocket),
 }
 
-/// A deferred connection. If it is dropped, the client gets no answer and repeats its SYN.
+/// A connection whose handshake is deferred: its SYN has not been answered yet. Dropping the
+/// handshake sends no answer, so the client repeats its SYN.
 ///
 /// ```
 /// use linerate_tokio::Rejection;
@@ -244,7 +245,8 @@ impl Handshake {
 impl Drop for Handshake {
     fn drop(&mut self) {
         if !self.is_answered {
-            // Fails if the client has given up.
+            // This fails if the client has given up. The host has then removed the handshake
+            // already.
             let _ = self.call(|stack, _, handle| stack.forward_drop(handle));
         }
     }

@@ -106,8 +106,8 @@ impl TcpListener {
     }
 
     /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts both IP
-    /// versions unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6
-    /// form.
+    /// versions unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses as IPv4-mapped
+    /// IPv6 addresses (`::ffff:192.0.2.1`).
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address.

@@ -7,6 +7,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// # Multicast
+///
+/// Memberships in multicast groups, and the options of datagrams that are sent to groups.
 impl UdpSocket {
     /// Joins a multicast group: the socket receives datagrams to the group and to its own port,
     /// from all sources.
@@ -125,7 +127,7 @@ impl UdpSocket {
         self.socket.call(|stack, now| stack.udp_block_source(now, self.handle, group, source))
     }
 
-    /// Admits an excluded source again.
+    /// Ends the exclusion of a source from a group ([`UdpSocket::block_multicast_source`]).
     ///
     /// # Errors
     /// `AddrNotAvailable` if the source is not excluded.

@@ -194,7 +194,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the value of [`TcpSocket::set_reuseaddr`].
+    /// Returns the value that [`TcpSocket::set_reuseaddr`] has recorded; false by default.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -320,7 +320,7 @@ impl TcpSocket {
         self.set_linger(Some(Duration::ZERO))
     }
 
-    /// Returns the value of [`TcpSocket::set_linger`].
+    /// Returns the linger time ([`TcpSocket::set_linger`]); `None` if the socket has none.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.

@@ -369,7 +369,7 @@ impl TcpStream {
         self.set_linger(Some(Duration::ZERO))
     }
 
-    /// Returns the value of [`TcpStream::set_linger`].
+    /// Returns the linger time ([`TcpStream::set_linger`]); `None` if the stream has none.
     ///
     /// # Errors
     /// If the host has panicked.

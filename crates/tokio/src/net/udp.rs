@@ -61,8 +61,8 @@ impl UdpSocket {
     }
 
     /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? A socket at `[::]` exchanges datagrams over
-    /// both IP versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their
-    /// IPv6 form.
+    /// both IP versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses as
+    /// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`).
     ///
     /// # Errors
     /// `Unsupported` for a socket at an IPv4 address.

@@ -7,8 +7,8 @@
 //! tokio's timers expire at whole milliseconds. Between two milliseconds only hosts and paths have
 //! events, so the driver advances the clock exactly to the next event ([`tokio::time::advance`]).
 //! At each whole millisecond, tokio's own timers run first. Longer waits are left to tokio, because
-//! only tokio can find its next timer: a task sleeps until the last millisecond before the next
-//! event.
+//! only tokio can find its next timer: a task ([`Driver::keep_alarm`]) sleeps until the last
+//! millisecond before the next event.
 
 use super::Failure;
 use super::world::World;
@@ -40,7 +40,7 @@ pub(super) struct Clockwork {
 
 impl Default for Clockwork {
     fn default() -> Self {
-        // RFC 6761 §6.3 reserves this name for the loopback addresses.
+        // RFC 6761 §6.3 reserves the name `localhost` for the loopback addresses.
         let localhost = vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
         let names = [("localhost".to_owned(), localhost)].into();
         Self { state: Mutex::new(State { names, ..State::default() }) }
@@ -51,7 +51,8 @@ impl Default for Clockwork {
 struct State {
     /// The numbers of the hosts that need a turn.
     due: Vec<usize>,
-    /// The start of the current run on tokio's clock, and the virtual time at that moment.
+    /// The start of the current run on tokio's clock, and the virtual time at that moment; `None`
+    /// between runs.
     started: Option<(tokio::time::Instant, Instant)>,
     /// The latest virtual time that was read.
     now: Instant,

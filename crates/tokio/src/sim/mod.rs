@@ -259,7 +259,7 @@ impl Network {
         self.world.lock().partition(one.number, other.number, true);
     }
 
-    /// Ends a partition.
+    /// Ends the partition of two hosts ([`Network::partition`]).
     pub fn repair(&self, one: &Host, other: &Host) {
         self.world.lock().partition(one.number, other.number, false);
     }

@@ -38,7 +38,7 @@ pub enum Verdict {
     Delay(Duration),
     /// The packet enters its path twice.
     Duplicate,
-    /// The packet enters its path with an inverted bit above the IP header and extension headers.
+    /// The packet enters its path with one inverted bit after the IP header and extension headers.
     /// The receiver finds a wrong checksum.
     Corrupt,
     /// The packet enters its path after this number of later packets of the same path, or after a

@@ -110,7 +110,7 @@ pub(super) struct Paths {
     due: Schedule,
     rules: Vec<(u64, Rule)>,
     /// The packets that rules have held back, by the time at which they enter their path, and by
-    /// number.
+    /// the number of the packet.
     held_back: BTreeMap<(Instant, u64), HeldBack>,
     capture: Option<CaptureWriter>,
     packets: u64,
@@ -123,7 +123,7 @@ pub(super) struct World {
     versions: IpVersions,
     members: Vec<Member>,
     paths: Paths,
-    /// Deadlines of hosts.
+    /// The time at which each host needs its next turn, if no packet arrives before.
     deadlines: Schedule,
     /// A scratch buffer: the hosts that have something to do.
     active: Vec<usize>,
@@ -192,8 +192,9 @@ impl World {
         (net, number)
     }
 
-    /// Runs one turn of every host that has something to do at `now`. Returns false if there is no
-    /// such host. Appends the tasks to wake to `woken`.
+    /// Delivers the packets that arrive at `now`, and runs one turn of every host that has
+    /// something to do. Returns false if there was no such host. Appends the tasks to wake to
+    /// `woken`.
     pub(super) fn step(&mut self, now: Instant, woken: &mut Vec<Waker>) -> bool {
         let mut active = mem::take(&mut self.active);
         self.clockwork.take_due(&mut active);
@@ -410,7 +411,7 @@ impl Paths {
         }
     }
 
-    /// Updates the time at which a path is due.
+    /// Updates the scheduled time of the next arrival on a path.
     fn schedule(&mut self, number: usize, now: Instant) {
         let lane = &self.paths[number].lane;
         self.due.set(number, if lane.has_ready() { now } else { lane.next_release() });
@@ -504,7 +505,7 @@ const fn low_half(number: u128) -> u64 {
     number as u64
 }
 
-/// Returns the seed of a host.
+/// Returns the seed of a host, derived from the seed of the network and the number of the host.
 fn seed_of(seed: u64, host: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     let mut word = mix(seed, host);
