@@ -11,7 +11,7 @@ pub struct Finding {
     pub found: String,
     /// The consequence of the value, and the command that it affects.
     pub meaning: String,
-    /// The remedy for a bad value, or a possible improvement.
+    /// The remedy for a bad value, or a possible improvement; `None` if there is neither.
     pub remedy: Option<String>,
 }
 

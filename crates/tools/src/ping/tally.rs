@@ -4,8 +4,8 @@ use super::parameters::EchoParameters;
 use linerate_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Maximum number of stored requests, since a reply's 16-bit sequence number cannot distinguish
-/// more.
+/// Maximum number of stored requests: half of the 16-bit sequence numbers. A late reply to a
+/// request that is no longer stored thus does not match the sequence number of a newer request.
 const MAX_STORED: usize = 1 << 15;
 
 /// Statistics of echo requests, and the latest requests, to which replies are matched.

@@ -29,7 +29,8 @@ fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let forward = || {
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
-        // By default the kernel limits ICMP errors to one a second.
+        // By default the kernel limits ICMP errors to one a second, which would leave probes
+        // unanswered.
         fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0").unwrap();
         fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0").unwrap();
     };
