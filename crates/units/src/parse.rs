@@ -72,8 +72,8 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
     })
 }
 
-/// Is `suffix` a spelling of the suffix `name`? Case is ignored, but `B` (bytes) never matches a
-/// `b` (bits), because that would be an eightfold error.
+/// Is `suffix`, as typed, a spelling of the suffix `name`? Case is ignored, but a typed `B` (bytes)
+/// never matches a `b` (bits) in `name`, because that would be an eightfold error.
 fn is_meant(name: &str, suffix: &str) -> bool {
     name.eq_ignore_ascii_case(suffix) && (name.contains('B') || !suffix.contains('B'))
 }
