@@ -15,7 +15,7 @@ use linerate_evidence::{
 };
 
 /// Minimum ratio of two rates that counts as a gain. The finding about saturation has an equal
-/// minimum, so that the two findings agree.
+/// minimum, so that it agrees with the finding about limits.
 const GAIN: f64 = 1.05;
 /// Minimum ratio of the rate with a doubled buffer to the rate without it, for the buffer to count
 /// as a limit. The minimum also applies if both buffers are doubled together.
@@ -25,9 +25,9 @@ const RAISES: f64 = 1.2;
 /// random difference of 7 % would become 23 %, which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
-/// Factor by which a cell's buffer size is multiplied to find the next smaller size, if the sweep
-/// has no larger buffer to compare with. Of the sweep's sizes that are smaller by a factor of at
-/// least [`LEAST_RATIO`], the nearest one to the product is used.
+/// Factor for choosing the smaller buffer size that a cell is compared with if the sweep has no
+/// larger one. Among the sizes that are smaller by a factor of at least [`LEAST_RATIO`], the
+/// nearest to this factor times the cell's own size is used.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// The limits of the throughput of one cell.
@@ -38,8 +38,8 @@ pub struct CellLimit {
     /// The limits of the cell. Both buffers appear if each of them limits the rate, or if only both
     /// together do. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Is no uncontended cell with a larger buffer, at one end or at both ends, more than 5 %
-    /// faster?
+    /// Do larger buffers gain nothing? They gain nothing if no uncontended cell with a larger
+    /// buffer, at one end or at both ends, is more than 5 % faster.
     pub is_flat: bool,
 }
 
@@ -155,7 +155,8 @@ impl Surface<'_> {
         };
         let growth = (self.bytes(more_send) / self.bytes(send))
             .min(self.bytes(more_receive) / self.bytes(receive));
-        // `effect` requires a `Change`, but `is_raised` ignores it, so any one will do.
+        // `effect` requires a `Change`, but `is_raised` ignores it, so any intervention can be
+        // given.
         let effect = self
             .summary(more_send, more_receive)
             .and_then(|other| self.effect(Change::SendBufferLarger, other, 1.0 / growth.log2()));

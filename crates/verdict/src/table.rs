@@ -34,7 +34,7 @@ struct Rates {
     epochs: Option<Epochs>,
 }
 
-/// The results of one cell.
+/// The results of the runs of one cell.
 #[derive(Clone, Debug)]
 pub struct CellSummary<'a> {
     /// The send and receive buffer sizes of the cell.

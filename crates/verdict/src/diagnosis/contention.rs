@@ -94,8 +94,9 @@ fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     Some((busy * f64::from(machine.cpus?) - own).max(0.0))
 }
 
-/// Returns the worst contention of `run`: the end, the name of the counter, and the share of the
-/// time. Returns `None` if no known share exceeds [`CONTENDED_SHARE`].
+/// Returns the worst contention of `run`: the affected end, the name of the counter that shows the
+/// contention, and the share of the time that was lost. Returns `None` if no known share exceeds
+/// [`CONTENDED_SHARE`].
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
     let waited = |end| waited(end).filter(|_| other_work(run, end).is_none_or(|work| work > ALONE));
@@ -200,8 +201,8 @@ mod tests {
             end.machine.softirq_thread_nanos = Some(250_000_000);
         }
         assert_eq!(contention(&interrupted), None);
-        // If the two ends run on different machines, each machine has more work than that of its
-        // own thread.
+        // Here the ends run on different machines. Each machine then does more work than its own
+        // thread, so another program must have caused the wait.
         assert!(contention(&run(0.43, [7, 8])).is_some());
     }
 

@@ -185,9 +185,9 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses caused by the load would vanish almost entirely at the paced rate. It is
-            // therefore sufficient that the losses significantly exceed a quarter of the expected
-            // factor.
+            // Losses caused by the load would vanish almost entirely at the paced rate. A loss
+            // ratio significantly above a quarter of `least` is therefore enough to show that the
+            // losses stay.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

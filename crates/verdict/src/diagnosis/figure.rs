@@ -46,7 +46,7 @@ pub enum Figure {
     /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
     /// Number of losses since the connection was opened. Losses within one round trip count as one
-    /// if such a counter exists; otherwise every retransmitted segment counts.
+    /// loss if the TCP reports loss events. Otherwise every retransmitted segment counts.
     Losses,
     /// Number of full segments acknowledged per second.
     AcknowledgedSegments,

@@ -110,9 +110,10 @@ const GROWING: &str = "a receive window that grows, too, limits the transfer par
 const SETTLED: &str = "the windows of a transfer still grow in its first round trips";
 const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
-/// Minimum ratio of the rate with pacing at 90 % of the estimated link rate, if the link is the
-/// limit. It is below 0.9 because the peak delivery rate of a short run, from which the rate of a
-/// lossy link is estimated, may be a fifth below the rate of the link.
+/// Minimum ratio of the rate with pacing to the rate without pacing, if the link is the limit and
+/// the sender is paced at 90 % of the estimated link rate. It is below 0.9 because the link rate
+/// may be underestimated: on a lossy link, it is estimated from the peak delivery rate of a short
+/// run, which may be a fifth too low.
 const PACED_LEAST: f64 = 0.72;
 
 /// Conditions under which a queue on the path may be too short.

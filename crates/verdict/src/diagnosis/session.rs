@@ -116,6 +116,7 @@ impl Diagnosis {
         let last_changed = self.changed.last().map(|run| run.place);
         let change = self.wanted();
         // The effect of an intervention is relative to two runs without it, made before and after.
+        // A run without intervention is therefore due after each run with one.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -211,8 +212,8 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            // An effect is a lower bound if its run was contended twice. Such a run is not repeated
-            // again.
+            // An effect is only a lower bound if both attempts of its run were contended. Such a
+            // run is not repeated again.
             effect.is_none_or(|effect| {
                 !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
@@ -401,7 +402,8 @@ impl Diagnosis {
         }
     }
 
-    /// Returns the verdict of a diagnosis that proved no limit: `contended` if contention ended it.
+    /// Returns the verdict of a diagnosis that proved no limit: `Limit::Contended` if contention
+    /// ended the diagnosis, else `Limit::NotIdentified`.
     fn not_identified(&self, plain: &RunEvidence) -> Verdict {
         if self.contended.len() >= MAX_CONTENDED {
             return self.contended_verdict();

@@ -73,7 +73,8 @@ impl Figures {
             retransmitted_segments: Some(self.lost),
             whole_data_segments: Some(200_000),
             whole_retransmitted_segments: Some(2 * self.lost),
-            // Segments of 1,000 bytes, acknowledged for one second.
+            // The run lasts one second, so `rate` bytes are acknowledged, in segments of 1,000
+            // bytes.
             acknowledged_bytes: Some(self.rate as u64),
             segment_bytes: Some(1_000),
             retransmission_timeouts: Some(self.timeouts),
@@ -392,7 +393,8 @@ fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
 fn a_simulated_link_is_named_by_the_gain_of_a_faster_one() {
     let queued =
         Figures { states: CONGESTION, lost: 1_000, round_trip_ratio: 5.0, timeouts: 2, ..PLAIN };
-    // A simulated network cannot pace a sender or add a connection.
+    // Of the interventions that show whether the link is the limit, this path supports only a
+    // faster link, but not pacing, a second connection or smaller packets.
     let impossible = [
         Change::Paced,
         Change::PacedAtHalf,

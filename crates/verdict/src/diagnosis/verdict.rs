@@ -45,7 +45,7 @@ pub struct EvidenceLine {
 /// The measured effect of an intervention.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InterventionLine {
-    /// The intervention.
+    /// The intervention whose effect was measured.
     pub change: Change,
     /// Ratio of the rate with the intervention to the rate without it.
     pub effect: f64,

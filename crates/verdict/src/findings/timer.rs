@@ -19,9 +19,9 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// Ratio of rates below which a cell is called slow: its rate, divided by the rate of its fastest
-/// neighbour. A cell with half the buffer size may have half the rate. The rate of a neighbour with
-/// a larger buffer is therefore first reduced in proportion to the buffer sizes.
+/// Maximum ratio of a slow cell's rate to the rate of its fastest neighbour. A cell with half the
+/// buffer size may have half the rate. The rate of a neighbour with a larger buffer is therefore
+/// first reduced in proportion to the buffer sizes.
 const PART: f64 = 0.1;
 
 /// Minimum share of the duration of a cell's runs for which expired timers must be able to account.
