@@ -9,7 +9,7 @@ const MOST: usize = 3;
 /// The length of a counter in an AccECN option, in bytes.
 const FIELD: usize = 3;
 
-/// The order of the counters in an option. A shortened option omits the last counters.
+/// The order of the byte counters in an AccECN option. A shortened option omits the last counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnOrder {
     /// ECT(0), CE, ECT(1): kind 172.

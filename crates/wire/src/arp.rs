@@ -16,7 +16,7 @@ pub enum ArpOperation {
 /// An ARP packet for IPv4 on Ethernet. Requests and replies both contain the sender's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArpPacket {
-    /// The operation.
+    /// The operation: request or reply.
     pub operation: ArpOperation,
     /// The MAC address of the sender.
     pub sender_mac: MacAddress,
@@ -35,7 +35,7 @@ const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
 impl ArpPacket {
-    /// The length of a packet in bytes.
+    /// The length of an ARP packet in bytes.
     pub const LENGTH: usize = 28;
 
     /// Creates a request for the MAC address of `target_ip`.

@@ -24,42 +24,45 @@ const FILE: core::ops::Range<usize> = 108..236;
 
 /// The codes of DHCP options.
 pub mod option {
-    /// A byte of padding between options.
+    /// Code of the padding between options, which is a single byte.
     pub const PAD: u8 = 0;
-    /// The network mask (RFC 2132 §3.3).
+    /// Code of the option with the network mask (RFC 2132 §3.3).
     pub const SUBNET_MASK: u8 = 1;
-    /// The routers of the network, the preferred one first.
+    /// Code of the option with the routers of the network, the preferred router first.
     pub const ROUTER: u8 = 3;
-    /// The addresses of DNS servers.
+    /// Code of the option with the addresses of DNS servers.
     pub const DNS: u8 = 6;
-    /// The host name of the client.
+    /// Code of the option with the host name of the client.
     pub const HOST_NAME: u8 = 12;
-    /// The domain in which the client resolves names.
+    /// Code of the option with the domain in which the client resolves names.
     pub const DOMAIN_NAME: u8 = 15;
-    /// The MTU of the interface.
+    /// Code of the option with the MTU of the interface.
     pub const INTERFACE_MTU: u8 = 26;
-    /// The address that the client requests.
+    /// Code of the option with the address that the client requests.
     pub const REQUESTED_ADDRESS: u8 = 50;
-    /// The duration of the lease in seconds.
+    /// Code of the option with the duration of the lease in seconds.
     pub const LEASE_TIME: u8 = 51;
-    /// A bit mask of the fields that contain further options: 1 for `file`, 2 for `sname`.
+    /// Code of the option with a bit mask of the fields that contain further options: 1 for `file`,
+    /// 2 for `sname`.
     pub const OVERLOAD: u8 = 52;
-    /// The type of the message: see [`DhcpMessageType`](super::DhcpMessageType).
+    /// Code of the option with the type of the message: see
+    /// [`DhcpMessageType`](super::DhcpMessageType).
     pub const MESSAGE_TYPE: u8 = 53;
-    /// The server's address, which identifies it.
+    /// Code of the option with the server's address, which identifies the server.
     pub const SERVER_ID: u8 = 54;
-    /// The codes of the options that the client requests.
+    /// Code of the option that lists the codes of the options which the client requests.
     pub const PARAMETER_LIST: u8 = 55;
-    /// The length of the longest message that the client accepts, in bytes.
+    /// Code of the option with the length of the longest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;
-    /// The time from the grant of the lease until the client renews it, in seconds (T1).
+    /// Code of the option with the time from the grant of the lease until the client renews it, in
+    /// seconds (T1).
     pub const RENEWAL_TIME: u8 = 58;
-    /// The time from the grant of the lease until the client requests an extension from any server,
-    /// in seconds (T2).
+    /// Code of the option with the time from the grant of the lease until the client requests an
+    /// extension from any server, in seconds (T2).
     pub const REBINDING_TIME: u8 = 59;
-    /// A unique identifier of the client.
+    /// Code of the option with a unique identifier of the client.
     pub const CLIENT_ID: u8 = 61;
-    /// The end of the options in a field.
+    /// Code of the marker after the last option in a field.
     pub const END: u8 = 255;
 }
 
@@ -100,7 +103,7 @@ impl DhcpMessageType {
 /// The fixed fields of a DHCP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpHeader {
-    /// Is it a message of a server (BOOTREPLY)? Otherwise a client sent it (BOOTREQUEST).
+    /// Did a server send the message (BOOTREPLY)? Otherwise a client sent it (BOOTREQUEST).
     pub is_reply: bool,
     /// The transaction ID: a client chooses it, and servers repeat it in their replies.
     pub xid: u32,
@@ -119,11 +122,11 @@ pub struct DhcpHeader {
 /// A received DHCP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpMessage<'a> {
-    /// The fixed fields.
+    /// The fixed fields of the message.
     pub header: DhcpHeader,
     /// The type of the message.
     pub message_type: DhcpMessageType,
-    /// The options.
+    /// The options of the message.
     pub options: DhcpOptions<'a>,
 }
 
@@ -380,7 +383,8 @@ mod tests {
         assert_eq!(message.options.address(option::ROUTER), None);
     }
 
-    /// Checks the reserved fields by RFC 2131 §2 and table 5.
+    /// RFC 2131 §2 and table 5: a client sets reserved flags, and fields that a request does not
+    /// use, to zero. The buffer is filled with other bytes before.
     #[test]
     fn reserved_fields_of_a_request_are_zero() {
         let mut bytes = [0xee; 400];

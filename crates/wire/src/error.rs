@@ -27,7 +27,7 @@ pub enum Malformed {
         /// The value of the field.
         value: u32,
     },
-    /// The checksum does not match the bytes.
+    /// The checksum does not match the bytes that it covers.
     #[error("{what} has a wrong checksum")]
     Checksum {
         /// The name of the header.

@@ -53,7 +53,7 @@ impl EthernetHeader {
 /// A received frame, without its frame check sequence, which the NIC removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetFrame<'a> {
-    /// The header.
+    /// The Ethernet header, with its VLAN tags.
     pub header: EthernetHeader,
     /// The payload, including the padding of a short frame.
     pub payload: &'a [u8],

@@ -9,7 +9,7 @@ use core::fmt;
 
 const NOP: u8 = 1;
 const FAST_OPEN: u8 = 34;
-/// The kind of experimental options (RFC 4727).
+/// The option kind that is reserved for experiments (RFC 4727).
 const EXPERIMENT: u8 = 254;
 /// The experiment identifier of Fast Open (RFC 7413 appendix B).
 const MAGIC: [u8; 2] = [0xf9, 0x89];
@@ -17,7 +17,7 @@ const MAGIC: [u8; 2] = [0xf9, 0x89];
 /// A Fast Open cookie: an even number of bytes from 4 to 16. An empty cookie requests a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FastOpenCookie {
-    /// Invariant: bytes from `length` on are zero.
+    /// The bytes of the cookie, then padding. Invariant: bytes from `length` on are zero.
     bytes: [u8; Self::MOST],
     length: u8,
     /// Is the cookie carried by the experimental option?
@@ -58,7 +58,7 @@ impl FastOpenCookie {
         self.length == 0
     }
 
-    /// Returns the same cookie, carried by the experimental option if `experimental` is set, and
+    /// Returns this cookie, to be carried by the experimental option if `experimental` is set, and
     /// otherwise by the option of RFC 7413.
     #[must_use]
     pub const fn carried(self, experimental: bool) -> Self {

@@ -73,7 +73,7 @@ impl<'a> GroupSources<'a> {
         Ok((Self { bytes, is_ipv6 }, rest))
     }
 
-    /// Returns the addresses.
+    /// Returns an iterator over the source addresses.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> + 'a {
         let is_ipv6 = self.is_ipv6;
         self.bytes.chunks_exact(address_length(is_ipv6)).filter_map(move |octets| {
@@ -85,7 +85,7 @@ impl<'a> GroupSources<'a> {
         })
     }
 
-    /// Returns the number of addresses.
+    /// Returns the number of source addresses.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes.len() / address_length(self.is_ipv6)
@@ -145,7 +145,7 @@ impl<'a> GroupRecords<'a> {
         Ok(Self { bytes, count, is_ipv6 })
     }
 
-    /// Returns the records.
+    /// Returns an iterator over the records whose kind is known.
     pub fn iter(&self) -> impl Iterator<Item = GroupRecord<'a>> + 'a {
         let (mut rest, is_ipv6) = (self.bytes, self.is_ipv6);
         let records = (0..self.count).map_while(move |_| {

@@ -74,8 +74,8 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
         interval: 0,
         sources: GroupSources::default(),
     };
-    // The versions of a query differ in length (RFC 3376 §7.1). Queries of IGMPv1 have a code of
-    // zero, which means ten seconds (RFC 3376 §7.2.1).
+    // The length of a query tells IGMPv3 from the older versions (RFC 3376 §7.1). A query of IGMPv1
+    // has a code of zero, which means a response time of ten seconds (RFC 3376 §7.2.1).
     match (bytes.len(), code) {
         (SHORT_LENGTH, 0) => return Ok(old(GroupVersion::V1, 100)),
         (SHORT_LENGTH, code) => return Ok(old(GroupVersion::V2, code.into())),
@@ -174,7 +174,8 @@ mod tests {
         assert!(record.sources.iter().eq(source));
     }
 
-    /// Checks RFC 3376 §4.1.10 and §4.2.11.
+    /// RFC 3376 §4.1.10 and §4.2.11: bytes after the last field of a query or report are included
+    /// in the checksum, and otherwise ignored.
     #[test]
     fn bytes_behind_a_message_are_covered_by_its_checksum_and_ignored() {
         let mut bytes = [0x11, 100, 0, 0, 239, 1, 2, 3, 2, 125, 0, 0, 7, 7, 7, 7, 7, 8];

@@ -178,7 +178,7 @@ pub struct Ipv4Packet<'a> {
     pub header: Ipv4Header,
     /// The options with their padding: a multiple of four bytes, at most forty.
     pub options: &'a [u8],
-    /// The payload.
+    /// The payload: the bytes after the options, up to the total length.
     pub payload: &'a [u8],
 }
 
@@ -237,7 +237,7 @@ pub(crate) struct Head<'a> {
     pub(crate) header: Ipv4Header,
     pub(crate) options: &'a [u8],
     pub(crate) total_length: u16,
-    /// The sum over the header and the options.
+    /// The ones'-complement sum over the header and the options.
     sum: Sum,
 }
 

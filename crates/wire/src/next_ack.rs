@@ -60,7 +60,7 @@ impl<V: IpVersion> NextAck<V> {
         Some(Self { headers, length: bytes.len() })
     }
 
-    /// Returns the last ACK.
+    /// Returns the last ACK, parsed from its stored TCP header.
     #[inline]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
@@ -249,8 +249,8 @@ mod tests {
     }
 
     proptest! {
-        /// A changed packet that matches is valid, and differs from the previous packet only in the
-        /// permitted bits.
+        /// A changed packet that `NextAck::read` accepts is valid, and differs from the previous
+        /// packet only in the permitted bits.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),

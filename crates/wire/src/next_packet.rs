@@ -15,7 +15,7 @@ use crate::{Segment, SeqNum, Sum, TcpHeader};
 const SEQ: usize = 4;
 const OFFSET: usize = 12;
 const FLAGS: usize = 13;
-/// The byte with the data offset of a TCP header with timestamps and no other option.
+/// The value of the byte with the data offset, in a TCP header with timestamps and no other option.
 const WITH_TIMESTAMPS: u8 = 8 << 4;
 
 /// The expected headers of the next packet in a GRO run.
@@ -23,11 +23,11 @@ const WITH_TIMESTAMPS: u8 = 8 << 4;
 pub struct NextPacket<V: IpVersion = V4> {
     /// The headers of the last packet, but with the sequence number of the next packet.
     headers: V::Headers,
-    /// The number of data bytes in each packet.
+    /// The number of data bytes in each packet of the run.
     length: usize,
     /// The ones'-complement sum over the data of the run's first packet and bytes 4 to 19 of its
-    /// TCP header. The first packet was valid, and later packets are equal to it elsewhere. So a
-    /// later packet is valid if its sum over these bytes is equal.
+    /// TCP header. The first packet was valid, and later packets are equal to it in all other
+    /// bytes. So a later packet is valid if its sum over these bytes is equal.
     sum: u64,
 }
 
@@ -62,7 +62,7 @@ impl<V: IpVersion> NextPacket<V> {
         Some(next)
     }
 
-    /// Returns the number of data bytes in each packet.
+    /// Returns the number of data bytes in each packet of the run.
     #[inline(always)]
     #[must_use]
     pub const fn length(&self) -> usize {
@@ -97,7 +97,7 @@ impl<V: IpVersion> NextPacket<V> {
         (SeqNum::new(word(fixed, 4)), half(fixed, 12))
     }
 
-    /// Returns the length of each packet in bytes.
+    /// Returns the length of each packet of the run in bytes, headers included.
     #[inline(always)]
     #[must_use]
     pub const fn packet_length(&self) -> usize {
@@ -276,7 +276,8 @@ mod tests {
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // Errors at the same position of two words must not cancel out.
+            // The headers are compared by words, and errors at the same position of two words must
+            // not cancel out. So the same bit of a second byte is inverted, too.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;
@@ -353,7 +354,8 @@ mod tests {
     }
 
     proptest! {
-        /// A changed packet that is accepted is valid, and has the expected headers.
+        /// A changed packet that `NextPacket::read` accepts and whose checksum is correct is valid,
+        /// and has the expected headers.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),

@@ -67,14 +67,15 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         V::time_to_live(self.head())
     }
 
-    /// Returns both addresses, then both ports, as bytes of the packet.
+    /// Returns the source and destination addresses, then the source and destination ports, as
+    /// bytes of the packet.
     #[inline(always)]
     #[must_use]
     pub fn ends(&self) -> V::Ends {
         V::ends(self.head())
     }
 
-    /// Returns both addresses, as bytes of the packet.
+    /// Returns the source and destination addresses, as bytes of the packet.
     #[inline(always)]
     #[must_use]
     pub fn addresses(&self) -> V::Addresses {

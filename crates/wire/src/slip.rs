@@ -32,7 +32,7 @@ pub struct SlipDecoder<B> {
     room: B,
     length: usize,
     escaped: bool,
-    /// Is the packet too long for the buffer, or does it contain an invalid escape?
+    /// Is the packet being received too long for the buffer, or does it contain an invalid escape?
     damaged: bool,
     discarded: u64,
 }

@@ -45,8 +45,8 @@ impl TcpFlags {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Is a SYN with these flags a request for accurate ECN? Reserved combinations of AE, CWR and
-    /// ECE also are (RFC 9768 §3.1.3).
+    /// Is a SYN with these flags a request for accurate ECN? A reserved combination of AE, CWR and
+    /// ECE counts as a request, too (RFC 9768 §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
         !matches!(self.ace(), 0b000 | 0b011)
@@ -82,11 +82,11 @@ pub struct Segment<'a> {
     pub urgent: u16,
     /// The options with their padding: a multiple of four bytes, at most forty.
     pub options: &'a [u8],
-    /// The data.
+    /// The data of the segment.
     pub payload: &'a [u8],
     /// If the link has coalesced several segments into this one (GRO), the number of data bytes in
-    /// each of them; the last may have had fewer. Not part of the header, so [`parse`](Self::parse)
-    /// sets it to `None`.
+    /// each of them; the last may have had fewer. `None` without coalescing. Not part of the
+    /// header, so [`parse`](Self::parse) sets it to `None`.
     pub joined: Option<NonZeroU16>,
 }
 
@@ -130,8 +130,8 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the number of segments that the peer sent: the number that the link has coalesced
-    /// into this one, or one.
+    /// Returns the number of segments that the link has coalesced into this segment; one without
+    /// coalescing.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.joined.map_or(1, |size| {
@@ -154,7 +154,7 @@ impl<'a> Segment<'a> {
         TcpFlags::from_bits_truncate(self.offset_and_flags)
     }
 
-    /// Parses the options.
+    /// Parses the options of the segment.
     #[must_use]
     pub fn options(&self) -> TcpOptions {
         TcpOptions::parse(self.options)

@@ -124,7 +124,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Are there no blocks?
+    /// Does the segment contain no SACK blocks?
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -137,7 +137,7 @@ impl SackBlocks {
 pub struct UserTimeout {
     /// Does `count` have the unit of minutes (G = 1), instead of seconds?
     pub minutes: bool,
-    /// The timeout in that unit: 15 bits; zero is reserved.
+    /// The timeout in minutes or seconds, according to `minutes`. It has 15 bits; zero is reserved.
     pub count: u16,
 }
 
@@ -146,7 +146,8 @@ impl UserTimeout {
     /// The largest value of `count`.
     pub const MOST: u16 = 0x7fff;
 
-    /// Parses the option's 16 bits. Returns `None` for the reserved value (RFC 5482 §3.4).
+    /// Parses the 16 bits after the option's kind and length. Returns `None` for the reserved value
+    /// (RFC 5482 §3.4).
     fn of(word: u16) -> Option<Self> {
         let count = word & Self::MOST;
         (count > 0).then_some(Self { minutes: word & Self::MINUTES != 0, count })
@@ -215,8 +216,8 @@ impl TcpOptions {
         options
     }
 
-    /// Parses an option field of the usual options of a SYN, in the order of this stack or of
-    /// Linux. Returns MSS, window scale and timestamps, or `None` for other fields.
+    /// Parses an option field with the usual options of a SYN, in the order in which this stack or
+    /// Linux writes them. Returns MSS, window scale and timestamps, or `None` for other fields.
     #[inline(always)]
     fn of_syn(field: &[u8]) -> Option<(u16, u8, Timestamps)> {
         let field: &[u8; Self::SYN_LENGTH] = field.try_into().ok()?;

@@ -21,7 +21,7 @@ pub enum Ecn {
 }
 
 impl TypeOfService {
-    /// Creates the value of this byte.
+    /// Creates the type of service that is `byte` on the wire.
     #[must_use]
     pub const fn from_byte(byte: u8) -> Self {
         Self(byte)

@@ -54,9 +54,9 @@ impl UdpHeader {
 /// A received UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
-    /// The ports.
+    /// The source and destination ports.
     pub header: UdpHeader,
-    /// The data.
+    /// The data of the datagram, without its header.
     pub payload: &'a [u8],
     /// The header and the data as bytes.
     bytes: &'a [u8],

@@ -29,9 +29,10 @@ pub enum V6 {}
 pub trait IpVersion: Copy + Debug + Eq + 'static {
     /// The length of the IP header without options, in bytes.
     const HEADER: usize;
-    /// Both addresses, as bytes of the packet.
+    /// The source and destination addresses, as bytes of the packet.
     type Addresses: Copy + Debug + Eq;
-    /// Both addresses, then both ports, as bytes of the packet.
+    /// The source and destination addresses, then the source and destination ports, as bytes of the
+    /// packet.
     type Ends: Copy + Debug + Eq;
     /// The IP and TCP headers without options.
     type Head: AsRef<[u8]>;
@@ -56,7 +57,7 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn addresses(head: &Self::Head) -> Self::Addresses;
     /// Returns both addresses, then both ports, as bytes of the packet.
     fn ends(head: &Self::Head) -> Self::Ends;
-    /// Returns both addresses, then both ports, from headers with timestamps.
+    /// Returns the same addresses and ports as [`ends`](Self::ends), from headers with timestamps.
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
     /// Returns the contribution of both addresses to the checksum: their ones'-complement sum, not
     /// yet folded to 16 bits.
@@ -283,8 +284,8 @@ const fn mask<const LENGTH: usize>(
 }
 
 /// Do the headers `found` differ from the valid headers `known` only in the bits of one of the
-/// masks? If the IPv4 headers differ, the IPv4 checksum of `found` must be correct. They are mostly
-/// equal, so `with_equal_ip` is tested first.
+/// masks? If the IPv4 headers differ, the IPv4 checksum of `found` must be correct. Consecutive
+/// packets mostly have equal IPv4 headers, so the mask `with_equal_ip` is tested first.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
@@ -296,7 +297,7 @@ fn is_like_v4(
         || (differ_only(known, found, with_other_ip) && is_header_intact(found))
 }
 
-/// Do both headers differ only in the bits of the mask `may_differ`?
+/// Do the headers `known` and `found` differ only in bits of the mask `may_differ`?
 #[inline(always)]
 fn differ_only<const LENGTH: usize>(
     known: &[u8; LENGTH],
@@ -309,8 +310,8 @@ fn differ_only<const LENGTH: usize>(
     };
     let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
     let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
-    // The length of the IPv4 headers is not a multiple of eight, so the last eight bytes are
-    // compared, too.
+    // The IPv4 and TCP headers together have 52 bytes, which is not a multiple of eight. So the
+    // last eight bytes are compared, too.
     if let (Some(known), Some(found), Some(may)) =
         (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
     {

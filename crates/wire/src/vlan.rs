@@ -120,19 +120,19 @@ pub struct VlanTags {
 }
 
 impl VlanTags {
-    /// No tag.
+    /// The tags of an untagged frame: none.
     pub const NONE: Self = Self { outer: None, inner: None };
     /// The maximum number of tags that are parsed. Further tags remain in the payload, and the
     /// frame has the [`EtherType`] of a tag.
     pub const MOST: usize = 2;
 
-    /// Creates a single tag.
+    /// Creates the tags of a frame with a single tag.
     #[must_use]
     pub const fn one(tag: VlanTag) -> Self {
         Self { outer: Some(tag), inner: None }
     }
 
-    /// Creates a provider tag around a customer tag.
+    /// Creates the tags of a frame with a provider tag before a customer tag.
     #[must_use]
     pub const fn stacked(outer: VlanTag, inner: VlanTag) -> Self {
         Self { outer: Some(outer), inner: Some(inner) }
@@ -143,7 +143,7 @@ impl VlanTags {
         self.outer.into_iter().chain(self.inner)
     }
 
-    /// Returns the length of the tags in bytes.
+    /// Returns the length of all tags together, in bytes.
     #[must_use]
     pub const fn length(self) -> usize {
         VlanTag::LENGTH * (self.outer.is_some() as usize + self.inner.is_some() as usize)

@@ -129,7 +129,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     });
     let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
         .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
-    // The other options leave room for a cookie of fourteen bytes.
+    // At most fourteen bytes, because the other options of a SYN leave no room for a longer cookie.
     let cookie = option::of(vec(any::<u8>(), 0..=14))
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);

@@ -1,7 +1,7 @@
 //! Ones'-complement arithmetic for checksums.
 
-/// The length in bytes below which a sum without vector instructions is faster, because their setup
-/// takes longer.
+/// The length in bytes below which inputs are summed without vector instructions. For such short
+/// inputs, the setup of vector instructions would take longer than the sum.
 pub(crate) const SHORT: usize = 64;
 
 /// Adds two numbers in ones' complement: a carry out of the highest bit is added to the lowest.

@@ -47,13 +47,13 @@ impl Avx2 {
 /// the 16-bit words of 64 KiB add up to 31 bits.
 pub(super) const PART: usize = 64 << 10;
 
-/// The number of bytes in a step of the copying loop. With one load and one store in a step,
-/// compilers replace the stores by a call of `memcpy`. They then sum in a second loop, which takes
-/// 1.5 times as long.
+/// The number of bytes in a step of the copying loop: eight blocks. If a step had only one load and
+/// one store, compilers would replace the stores by a call of `memcpy`. They would then sum in a
+/// second loop, which takes 1.5 times as long.
 const STEP: usize = 8 * BLOCK;
 
-/// The number of bytes in a small step, which handles the bytes that are left after the large
-/// steps.
+/// The number of bytes in a small step: two blocks. Small steps handle the bytes after the last
+/// whole [`STEP`].
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx2")]
@@ -148,10 +148,11 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
 /// precise enough to determine how often the column has overflowed.
 struct Columns {
     wrapped: __m256i,
-    /// An eighth of the true sums, for pairs of columns, as signed numbers like those of [`Lanes`].
-    /// Averages are rounded up, so eight times this value is never less than the true sum. It
-    /// exceeds the sum by at most 12 for each step and column, which is 49,152 in [`PART`] bytes.
-    /// That is less than 65,536, the least difference between two sums that wrap to the same value.
+    /// An eighth of the true sums of pairs of columns. As in [`Lanes`], 32,768 is subtracted from
+    /// each 16-bit word that is added. Averages are rounded up, so eight times this value is never
+    /// less than the true sum. It exceeds the sum by at most 12 for each step and column, which is
+    /// 49,152 in [`PART`] bytes. That is less than 65,536, the least difference between two sums
+    /// that wrap to the same value.
     eighths: __m256i,
 }
 
@@ -237,7 +238,8 @@ impl Lanes {
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
         let taken_off = self.add_rest(bytes);
         let lanes = _mm256_add_epi32(self.even, self.odd);
-        // `above` is an upper bound of the sum, and `left` is the sum modulo 2^16.
+        // `above` is an upper bound of the sum, and `left` is the sum modulo 2^16. The bound
+        // exceeds the sum by less than 2^16 (see [`Columns`]), so both numbers determine the sum.
         let above = _mm256_add_epi32(lanes, _mm256_slli_epi32::<3>(columns.eighths));
         let left =
             _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
@@ -256,9 +258,9 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the words of `bytes` after the last whole block. Returns the number to be added to the
-    /// sum of these lanes. It is 32,768 for each word that the lanes contain, including words that
-    /// the mask cleared, and the last byte if the length is odd.
+    /// Adds the words of `bytes` after the last whole block. Returns the correction to be added to
+    /// the sum of these lanes: 32,768 for each word in the lanes, including words that the mask
+    /// cleared, plus the last byte if the length is odd.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {

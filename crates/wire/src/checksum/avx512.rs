@@ -43,8 +43,8 @@ impl Avx512 {
     }
 }
 
-/// The number of bytes in a step: two blocks, because compilers replace a loop that copies one
-/// block by a call of `memcpy`.
+/// The number of bytes in a step of the loops: two blocks. If a step copied only one block,
+/// compilers would replace the loop by a call of `memcpy`.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -175,7 +175,7 @@ fn load_some(bytes: &[u8]) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi8(first(bytes.len()), bytes.as_ptr().cast()) }
 }
 
-/// Stores the first bytes of `vector`, as many as fit `bytes`.
+/// Fills `bytes`, whose length is at most a block, with the first bytes of `vector`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn store_some(vector: __m512i, bytes: &mut [u8]) {

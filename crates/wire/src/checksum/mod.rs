@@ -62,8 +62,8 @@ impl Sum {
         Self(fold(words.into_iter().map(u64::from).sum()).to_be())
     }
 
-    /// Returns the sum over the bytes of `self`, which are `own_length` bytes, followed by those of
-    /// `next`.
+    /// Returns the sum over the `own_length` bytes that `self` covers, followed by the bytes that
+    /// `next` covers.
     #[must_use]
     pub const fn append(self, next: Self, own_length: usize) -> Self {
         let aligned = if own_length.is_multiple_of(2) { next.0 } else { next.0.swap_bytes() };

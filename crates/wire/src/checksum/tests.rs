@@ -16,8 +16,9 @@ fn naive(bytes: &[u8]) -> u16 {
     sum
 }
 
-/// Generates fewer than 200 bytes, about the length of a full-sized packet, or at least 65,000
-/// bytes. Often all bytes are 0xff, which cause the most carries.
+/// Generates byte strings of three kinds of length: fewer than 200 bytes, about that of a
+/// full-sized packet, and at least 65,000 bytes. Often all bytes are 0xff, which cause the most
+/// carries.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
@@ -131,7 +132,7 @@ proptest! {
     }
 
     /// The AVX2 code loads the last bytes of an input so that they overlap the previous block. An
-    /// input shorter than a block has no previous block.
+    /// input shorter than a block has no previous block, so it is summed by other code.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn avx2_sums_inputs_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {

@@ -16,16 +16,16 @@ pub enum IcmpError {
     /// A time limit was exceeded: the TTL of the packet became zero, or its fragments did not
     /// arrive in time.
     TimeExceeded(TimeExceeded),
-    /// A byte of the header has an invalid value.
+    /// A byte of the packet's IP header has an invalid value.
     ParameterProblem {
-        /// The offset of the invalid byte in the header.
+        /// The offset of the invalid byte in the IP header.
         pointer: u8,
     },
-    /// A required option is missing (RFC 1122 §3.2.2.5).
+    /// A required IP option is missing (RFC 1122 §3.2.2.5).
     OptionMissing,
     /// A length in the IP header is invalid.
     BadLength,
-    /// Another router is a better first hop for the packets.
+    /// Another router is a better first hop for the packets that `scope` describes.
     Redirect {
         /// The packets that should use the better router.
         scope: Redirect,
@@ -60,9 +60,9 @@ pub enum Unreachable {
     NetProhibited = 9,
     /// Communication with the host is prohibited.
     HostProhibited = 10,
-    /// The network cannot be reached with this type of service.
+    /// The network cannot be reached with the type of service of the packet.
     NetForService = 11,
-    /// The host cannot be reached with this type of service.
+    /// The host cannot be reached with the type of service of the packet.
     HostForService = 12,
     /// A filter prohibits this communication.
     Prohibited = 13,
@@ -81,16 +81,17 @@ pub enum TimeExceeded {
     Reassembly = 1,
 }
 
-/// The packets that should use another router.
+/// The scope of a Redirect message: the packets that should use another router. Destination and
+/// type of service are those of the packet that caused the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Redirect {
     /// Packets to the destination network.
     Net = 0,
     /// Packets to the destination host.
     Host = 1,
-    /// Packets to the destination network with this type of service.
+    /// Packets to the destination network with the same type of service.
     ServiceAndNet = 2,
-    /// Packets to the destination host with this type of service.
+    /// Packets to the destination host with the same type of service.
     ServiceAndHost = 3,
 }
 
@@ -102,8 +103,8 @@ const TIME_EXCEEDED: u8 = 11;
 const PARAMETER_PROBLEM: u8 = 12;
 
 impl IcmpError {
-    /// Parses an error from the type, the code, and the second word of the header. Returns `None`
-    /// if no error has this type and code.
+    /// Parses an error from the type, the code, and the second word of the ICMP header. Returns
+    /// `None` if no error has this type and code.
     pub(super) fn read(kind: u8, code: u8, field: [u8; 4]) -> Option<Self> {
         let [pointer, _, mtu_high, mtu_low] = field;
         Some(match (kind, code) {
@@ -125,7 +126,7 @@ impl IcmpError {
         })
     }
 
-    /// Returns the type, the code, and the second word of the header.
+    /// Returns the type, the code, and the second word of the ICMP header that encode this error.
     pub(super) const fn fields(self) -> (u8, u8, [u8; 4]) {
         const NONE: [u8; 4] = [0; 4];
         match self {

@@ -30,16 +30,16 @@ pub enum IcmpMessage<'a> {
     /// A report of a problem with a packet. Hosts must not answer it by another error (RFC 1122
     /// §3.2.2).
     Error {
-        /// The problem.
+        /// The problem that the message reports.
         error: IcmpError,
         /// The beginning of the packet that caused the problem.
         quote: Quote<'a>,
     },
     /// A message that this stack does not implement, and silently discards (RFC 1122 §3.2.2).
     Other {
-        /// The number of the type.
+        /// The ICMP type of the message.
         kind: u8,
-        /// The number of the code.
+        /// The ICMP code of the message.
         code: u8,
         /// The bytes after the checksum, at least four.
         body: &'a [u8],
@@ -106,7 +106,7 @@ impl<'a> IcmpMessage<'a> {
 }
 
 impl Echo<'_> {
-    /// Returns the second word of the header: identifier and sequence number.
+    /// Returns the second word of an echo message's header: identifier and sequence number.
     pub(crate) const fn identifiers(&self) -> [u8; 4] {
         let ([a, b], [c, d]) = (self.identifier.to_be_bytes(), self.sequence.to_be_bytes());
         [a, b, c, d]

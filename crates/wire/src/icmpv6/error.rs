@@ -26,11 +26,11 @@ pub enum Icmpv6Error {
     /// An error of an unknown type or code. Hosts must pass it to the transport protocol (RFC 4443
     /// §2.4 a).
     Unknown {
-        /// The number of the type, less than 128.
+        /// The ICMPv6 type of the message, less than 128.
         kind: u8,
-        /// The number of the code.
+        /// The ICMPv6 code of the message.
         code: u8,
-        /// The second word of the header.
+        /// The second word of the ICMPv6 header, whose meaning depends on the type.
         field: [u8; 4],
     },
 }
@@ -51,7 +51,7 @@ pub enum Icmpv6Unreachable {
     Port = 4,
     /// A policy for source addresses forbids the packet.
     SourcePolicy = 5,
-    /// The route rejects packets.
+    /// The route to the destination is a reject route, whose packets are dropped.
     RejectRoute = 6,
 }
 
@@ -74,7 +74,8 @@ const TIME_EXCEEDED: u8 = 3;
 const PARAMETER_PROBLEM: u8 = 4;
 
 impl Icmpv6Error {
-    /// Parses an error from its type (less than 128), its code, and the second word of the header.
+    /// Parses an error from its type (less than 128), its code, and the second word of the ICMPv6
+    /// header.
     pub(super) fn read(kind: u8, code: u8, field: [u8; 4]) -> Self {
         let word = u32::from_be_bytes(field);
         let unknown = Self::Unknown { kind, code, field };
@@ -90,7 +91,7 @@ impl Icmpv6Error {
         }
     }
 
-    /// Returns the type, the code, and the second word of the header.
+    /// Returns the type, the code, and the second word of the ICMPv6 header that encode this error.
     pub(super) const fn fields(self) -> (u8, u8, [u8; 4]) {
         const NONE: [u8; 4] = [0; 4];
         match self {

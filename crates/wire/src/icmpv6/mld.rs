@@ -70,7 +70,8 @@ pub fn has_router_alert(extensions: &[u8]) -> bool {
 
 fn parse_query(code: u16, group: Ipv6Addr, bytes: &[u8]) -> Result<GroupQuery<'_>, Malformed> {
     let group = (!group.is_unspecified()).then_some(IpAddr::V6(group));
-    // The versions of a query differ in length only (RFC 3810 §8.1).
+    // The length of a query determines its version (RFC 3810 §8.1): MLDv1 queries have 24 bytes,
+    // MLDv2 queries at least 28.
     if bytes.len() == SHORT_LENGTH {
         return Ok(GroupQuery {
             version: GroupVersion::V2,
@@ -130,7 +131,8 @@ mod tests {
         parse(bytes).unwrap().unwrap()
     }
 
-    /// Checks RFC 3810 §5.1.12 and §5.2.11.
+    /// RFC 3810 §5.1.12 and §5.2.11: bytes after the last field of a query or report are included
+    /// in the checksum, and otherwise ignored.
     #[test]
     fn bytes_behind_a_message_are_ignored() {
         let mut bytes = [0; V2_QUERY + 6];

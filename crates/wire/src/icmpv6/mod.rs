@@ -20,7 +20,7 @@ pub enum Icmpv6Message<'a> {
     /// A report of a problem with a packet. Hosts must not answer it by another error (RFC 4443
     /// §2.4 e.1).
     Error {
-        /// The problem.
+        /// The problem that the message reports.
         error: Icmpv6Error,
         /// The beginning of the packet that caused the problem.
         quote: Ipv6Quote<'a>,
@@ -30,9 +30,9 @@ pub enum Icmpv6Message<'a> {
     /// An informational message of another protocol, for example one that [`mld::parse`] parses. A
     /// host discards the types that it does not implement (RFC 4443 §2.4 b).
     Other {
-        /// The number of the type, at least 128.
+        /// The ICMPv6 type of the message, at least 128.
         kind: u8,
-        /// The number of the code.
+        /// The ICMPv6 code of the message.
         code: u8,
         /// The bytes after the checksum, at least four.
         body: &'a [u8],
@@ -93,8 +93,8 @@ impl<'a> Icmpv6Message<'a> {
     }
 
     /// Writes the message, including its checksum, to the start of `bytes`. Returns its length.
-    /// `header` is the header of its packet; for Neighbour Discovery, its hop limit must be 255
-    /// ([`NdMessage::HOP_LIMIT`]).
+    /// `header` is the IPv6 header of the packet that will carry the message. For Neighbour
+    /// Discovery, its hop limit must be 255 ([`NdMessage::HOP_LIMIT`]).
     ///
     /// # Panics
     /// If `bytes` is shorter than [`Icmpv6Message::length`].
@@ -123,8 +123,8 @@ impl<'a> Icmpv6Message<'a> {
     }
 }
 
-/// Writes the second word of the header and the bytes after it. Returns zero, the code of echo
-/// messages.
+/// Writes the second word of the ICMPv6 header and the bytes after it into `message`. Returns zero,
+/// the ICMPv6 code of echo messages.
 fn fill(message: &mut [u8], field: [u8; 4], rest: &[u8]) -> u8 {
     message[4..8].copy_from_slice(&field);
     message[8..].copy_from_slice(rest);

@@ -7,7 +7,7 @@ use crate::{Ipv6Extensions, Ipv6Fragment, Ipv6Header, Malformed, Protocol, SeqNu
 /// payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Quote<'a> {
-    /// The fixed header.
+    /// The fixed IPv6 header of the quoted packet.
     pub header: Ipv6Header,
     /// The protocol of the payload, and the quoted bytes of its header and data. `None` if the
     /// quote ends within the extension headers, or the packet was not the first fragment.

@@ -6,8 +6,8 @@ use super::options::{Ipv6OptionAction, Ipv6Options};
 use super::{Ipv6Header, Ipv6Packet};
 use crate::{Icmpv6Problem, Malformed, Protocol};
 
-/// The maximum number of options, without padding, in an extension header. A packet with more is
-/// discarded (RFC 8504 §5.3).
+/// The maximum number of options, without padding, in an extension header. A packet that exceeds
+/// this limit is discarded (RFC 8504 §5.3).
 const MOST_OPTIONS: usize = 8;
 
 /// The offset of the payload length in an IPv6 header, in bytes.
@@ -19,8 +19,8 @@ pub enum Ipv6Content<'a> {
     /// An unfragmented packet. It may have a fragment header, if the fragment is the whole packet
     /// (an atomic fragment, RFC 6946).
     Whole(Ipv6Packet<'a>),
-    /// A fragment. Headers after its fragment header are to be processed when the packet is
-    /// reassembled. Here it is only checked that the first fragment contains all of them.
+    /// A fragment. The headers after its fragment header are processed only after reassembly.
+    /// Before, the destination only checks that the first fragment contains all headers.
     Fragment(Ipv6Piece<'a>),
 }
 

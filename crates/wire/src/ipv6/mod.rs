@@ -108,7 +108,7 @@ impl Ipv6Header {
 
 /// The fixed header of a packet whose payload may be truncated.
 pub(crate) struct Head {
-    /// The header.
+    /// The fixed header of the packet.
     pub(crate) header: Ipv6Header,
     /// The payload length field: the number of bytes after the header.
     pub(crate) payload_length: u16,
@@ -146,7 +146,7 @@ pub struct Ipv6Packet<'a> {
     /// The protocol of the payload. In a fragment other than the first, it is copied from the next
     /// header field of the fragment header.
     pub protocol: Protocol,
-    /// The bytes after the extension headers.
+    /// The payload: the bytes after the extension headers, up to the payload length.
     pub payload: &'a [u8],
 }
 

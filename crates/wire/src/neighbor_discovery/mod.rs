@@ -11,7 +11,8 @@ use core::net::Ipv6Addr;
 /// A valid message of Neighbour Discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NdMessage<'a> {
-    /// A request to routers to send an advertisement. Hosts must discard it (RFC 4861 §6.1.1).
+    /// A request to routers to send an advertisement. Hosts send solicitations, but must discard
+    /// received ones (RFC 4861 §6.1.1).
     RouterSolicitation {
         /// The MAC address of the sender; `None` if the message does not contain it.
         source_mac: Option<MacAddress>,
@@ -317,7 +318,8 @@ fn split<const LENGTH: usize>(body: &[u8]) -> Result<(&[u8; LENGTH], NdOptions<'
     Ok((fixed, NdOptions::parse(rest)?))
 }
 
-/// Returns the target of a solicitation or advertisement, which must not be multicast.
+/// Returns the target address of a neighbour solicitation or advertisement. A multicast address is
+/// an error.
 fn target(fixed: &[u8; 20]) -> Result<Ipv6Addr, Malformed> {
     let target = Ipv6Addr::from(octets::<16, _>(fixed, 4));
     check(!target.is_multicast(), "target", target.octets()[0])?;

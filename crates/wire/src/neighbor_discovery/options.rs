@@ -20,9 +20,9 @@ pub enum NdOption<'a> {
     /// An option that receivers ignore, because its type is unknown or its length is wrong for its
     /// type.
     Other {
-        /// The number of the type.
+        /// The type of the option.
         kind: u8,
-        /// The bytes after type and length.
+        /// The bytes of the option after type and length.
         data: &'a [u8],
     },
 }
@@ -162,7 +162,7 @@ impl<'a> NdOption<'a> {
 pub struct NdOptions<'a>(&'a [u8]);
 
 impl<'a> NdOptions<'a> {
-    /// No options.
+    /// The empty list of options.
     pub const NONE: NdOptions<'static> = NdOptions(&[]);
 
     /// The maximum number of options in a message. RFC 4861 has no limit; this one bounds the
@@ -230,7 +230,7 @@ impl<'a> NdOptions<'a> {
         self.whole().any(|option| option[0] == kind)
     }
 
-    /// Iterates over the options as bytes.
+    /// Iterates over the options, each as its bytes with type and length.
     fn whole(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.0;
         core::iter::from_fn(move || {

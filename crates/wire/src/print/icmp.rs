@@ -1,4 +1,4 @@
-//! The line for an ICMP message.
+//! The line of text for an ICMP message.
 
 use super::parts::{Carried, write_quoted};
 use crate::{IcmpMessage, Quote};

@@ -1,4 +1,4 @@
-//! The line for an ICMPv6 message, Neighbour Discovery and MLD included.
+//! The line of text for an ICMPv6 message, including those of Neighbour Discovery and MLD.
 
 use super::parts::{Carried, write_quoted};
 use crate::{

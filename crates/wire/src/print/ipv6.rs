@@ -1,4 +1,4 @@
-//! The line for an IPv6 packet.
+//! The line of text for an IPv6 packet.
 
 use super::parts::{Carried, Piece};
 use super::{SequenceBases, icmpv6, write_transport};

@@ -131,7 +131,8 @@ fn write_ipv4(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) ->
     }
 }
 
-/// Writes the text for an IP packet of either version with the payload of `carried`.
+/// Writes the text for the payload of an IP packet of either version, preceded by the packet's
+/// addresses.
 fn write_transport(
     f: &mut fmt::Formatter<'_>,
     carried: &Carried<'_>,
@@ -176,7 +177,8 @@ fn write_udp(f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
     };
     carried.write_ends(f, datagram.header.source_port, datagram.header.destination_port)?;
     write!(f, "UDP, length {}", datagram.payload.len())?;
-    // Only IPv4 allows datagrams without a checksum (RFC 8200 §8.1).
+    // Only IPv4 allows UDP datagrams without a checksum (RFC 8200 §8.1). In IPv6, a missing
+    // checksum is reported as wrong.
     let may_be_missing = carried.source.is_ipv4();
     let is_missing = datagram.has_no_checksum() && !may_be_missing;
     let pseudo = carried.pseudo_header(datagram.length());

@@ -1,4 +1,4 @@
-//! Parts of a line that are common to several protocols.
+//! Parts of a packet's line of text that are common to several protocols.
 
 use crate::{Protocol, SeqNum, Sum, checksum};
 use core::fmt;

@@ -168,8 +168,8 @@ fn impossible_lengths_end_the_options() {
     assert_eq!((options.sack_permitted, options.mss), (true, Some(258)));
 }
 
-/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length. The options fill the field,
-/// so no padding is needed, which would have to be zero.
+/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length byte, and padding is zero.
+/// Emitted options fill the field, so there is no padding.
 #[test]
 fn emitted_options_have_lengths_and_fill_the_field() {
     for bits in 0..256_u32 {
@@ -184,7 +184,7 @@ fn emitted_options_have_lengths_and_fill_the_field() {
             ecn: is_set(7).then_some(EcnCounts::new(EcnOrder::Zero, 1, 2, 3).cut_to(1)),
             sack: SackBlocks::default(),
         };
-        // Timestamps and byte counters together leave no room for a SACK block.
+        // Timestamps and the byte counters of AccECN together leave no room for a SACK block.
         let has_blocks = is_set(4) && !(is_set(3) && is_set(7));
         if has_blocks {
             options.sack.push(block(10, 20));

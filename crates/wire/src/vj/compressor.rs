@@ -8,7 +8,8 @@ use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, TcpFlags};
 
-/// A header compressor. It keeps the last headers of the most recently used connections.
+/// A header compressor. It stores the last headers of the most recently used connections, from
+/// which the next headers are encoded as differences.
 #[derive(Clone, Debug, Default)]
 pub struct VjCompressor {
     slots: [Option<Slot>; VJ_SLOTS],

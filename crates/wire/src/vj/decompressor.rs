@@ -9,7 +9,8 @@ use super::{COMPRESSED, IPV4, IPV6, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, Sum, TcpFlags};
 use thiserror::Error;
 
-/// A header decompressor. It keeps the last headers of each connection that the compressor uses.
+/// A header decompressor. It stores the last headers of each connection for which the compressor
+/// uses a slot.
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
@@ -157,7 +158,8 @@ fn apply_one_by_one(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()>
     Some(())
 }
 
-/// Copies both parts to `packet`, one after the other, and returns their total length.
+/// Copies the two slices in `parts` to `packet`, one after the other, and returns their total
+/// length in bytes.
 fn copy(parts: [&[u8]; 2], packet: &mut [u8]) -> Result<usize, VjError> {
     let needed = parts[0].len() + parts[1].len();
     let room = packet.get_mut(..needed).ok_or(VjError::NoRoom { needed })?;

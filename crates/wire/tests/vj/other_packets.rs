@@ -19,7 +19,7 @@ fn typed(seq: u32) -> Vec<u8> {
 
 #[test]
 fn a_changed_field_that_is_not_encoded_is_sent_with_whole_headers() {
-    // Type of service, DF, and TTL.
+    // Changes of the type of service, of DF, and of the TTL cannot be encoded as differences.
     for (at, value) in [(1, 0x10), (6, 0), (8, 3)] {
         let mut line = Line::default();
         line.carry(&typed(1));
