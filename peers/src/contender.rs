@@ -7,7 +7,8 @@ use std::time::Duration;
 /// The result of one run: the processor time and the number of frames.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Taken {
-    /// Processor time of both ends together, in nanoseconds.
+    /// Processor time of both ends together, in nanoseconds. For the workload `shards`, this is
+    /// wall-clock time instead.
     pub nanoseconds: u64,
     /// Number of units of work done in this time.
     pub units: u64,

@@ -34,7 +34,8 @@ pub struct Figure {
     pub unit: &'static str,
     /// Name of the contender.
     pub contender: &'static str,
-    /// Processor time of both ends per unit of work, in nanoseconds.
+    /// Processor time of both ends per unit of work, in nanoseconds. For the workload `shards`, it
+    /// is wall-clock time instead.
     pub nanoseconds: Spread,
     /// Ratio of the contender's time to linerate's time in the same round.
     pub times_linerate: Spread,
@@ -83,7 +84,8 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
-        // In the second round, a slow machine affects both contenders.
+        // In the second round, a slow machine affects both contenders. Only times of one round are
+        // comparable.
         let rounds =
             [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];

@@ -35,7 +35,8 @@ pub struct Linerate {
     impairments: &'static str,
     /// Number of shards of each host in the workload `shards`.
     shards: usize,
-    /// The hosts of the workload `flows`. Their connections are opened in the first run and kept.
+    /// The hosts of the workload `flows`. Their connections are opened in the first run and kept;
+    /// `None` before that run.
     crowd: Option<Crowd>,
 }
 
@@ -108,8 +109,8 @@ impl Linerate {
     }
 }
 
-/// Maximum segment lifetime; TIME-WAIT lasts twice as long. It is short so that connections do not
-/// accumulate during a run, because other contenders abort their sockets in TIME-WAIT.
+/// Maximum segment lifetime; TIME-WAIT lasts twice as long. It is short, so that connections do not
+/// accumulate in TIME-WAIT during a run. Other contenders avoid this by aborting their sockets.
 const MSL: Duration = Duration::from_millis(1);
 
 /// Returns linerate's default configuration with the buffer sizes of all contenders and a short

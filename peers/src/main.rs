@@ -1,5 +1,5 @@
 //! Compares linerate with other TCP stacks, which perform equal transfers in turn. Processor time
-//! is measured, not wall-clock time.
+//! is measured; only the workload `shards` is measured in wall-clock time.
 
 #![forbid(unsafe_code)]
 

@@ -68,8 +68,8 @@ mod tests {
                 let taken =
                     taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                // There may be fewer frames than segments, because two writes that are smaller than
-                // a segment can share a segment.
+                // There may be fewer frames than units of work, because two writes that are smaller
+                // than a segment can share a segment.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }

@@ -64,7 +64,8 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
-            // The client prints the number of packets per second in place of a duration.
+            // The client prints the flood's packets per second where other clients print
+            // nanoseconds.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();

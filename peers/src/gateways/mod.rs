@@ -130,8 +130,8 @@ pub fn start(words: &[String]) -> Result<(), String> {
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // pasta gives up root and becomes another user. A user namespace has no other users, so it is
-    // used only if this process is not root.
+    // pasta gives up root and becomes another user. A user namespace has no other users, so one is
+    // created only if this process is not root.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 /// Address of the gateway's end of the cable.
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
-/// Address of a router that does not exist.
+/// Address of a router that does not exist: the next hop of the default route that pasta needs.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 254);
 /// Address of the server at the far end of the cable.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);

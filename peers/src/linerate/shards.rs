@@ -1,7 +1,7 @@
 //! Two hosts with one or two shards each, and a thread for each pair of shards.
 //!
-//! This measures the gain from a second core. Its result is wall-clock time, because the question
-//! is how much earlier the work is done.
+//! This measures the gain from a second core, so the result is wall-clock time instead of processor
+//! time.
 
 use super::{LEFT, PORT, RIGHT, config_of, now, sentence};
 use crate::contender::{Run, Taken};
@@ -22,8 +22,8 @@ use std::thread;
 
 /// Number of connections. They are divided equally among the shards.
 const CONNECTIONS: usize = 8;
-/// The seed of both hosts. With equal seeds, frames that one shard sends on a queue arrive at the
-/// queue of the right shard. A NIC achieves this with a symmetric hash.
+/// The seed of both hosts. With equal seeds, frames that one shard sends arrive at the shard of the
+/// other host that has the connection. A NIC achieves this with a symmetric hash.
 const SEED: [u8; 32] = [19; 32];
 
 /// One shard of a host, with its queue of the link.
