@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
 /// The inputs with which a fuzz program runs: generated inputs for this many minutes, or a single
 /// file.
 enum Inputs {
-    // To libFuzzer, zero means an unlimited time.
+    // The number is not zero, because libFuzzer takes zero as an unlimited time.
     New { minutes: NonZeroU32 },
     File(PathBuf),
 }

@@ -52,8 +52,8 @@ fn first_number(words: &str) -> f64 {
     words.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Returns the profile of one unit of work, as the difference of two runs divided by their
-/// difference in units. The cost of starting the program cancels out.
+/// Returns the profile of one unit of work: the difference between two runs, divided by the
+/// difference of their numbers of units. The cost of starting the program cancels out.
 pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
     let none = Share::default();
     let share = |name: &String, more: &Share| {

@@ -21,7 +21,7 @@ pub(super) const HEAD: &str = "\
 # `protocol` is everything except copies and checksums.
 ";
 
-/// The instructions of one unit of a workload, by category.
+/// The number of instructions that one unit of a workload executes, by category.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// The counts of all workloads, with the machine for which they are valid.

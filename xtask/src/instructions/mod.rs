@@ -217,7 +217,8 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
     if workload == DATA_ARM {
-        // The function `DELIVER_DATA` belongs to the counted program, and not to the stack.
+        // `DELIVER_DATA` belongs to the counted program and not to the stack, so the instructions
+        // of this function itself do not count.
         profile.remove(DELIVER_DATA);
     }
     Ok((profile, units))

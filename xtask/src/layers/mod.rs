@@ -49,7 +49,8 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
     if is_allowed {
         return None;
     }
-    // A forbidden use of the testkit violates the rule in the testkit's own row.
+    // A forbidden use of the testkit violates the rule of the testkit, not of the crate that uses
+    // it. The fault therefore quotes the testkit's row.
     let forbids = if used.name == TESTKIT { arrow::row(TESTKIT)? } else { row };
     Some(Fault::ForbiddenUse {
         name: row.name.to_owned(),

@@ -23,7 +23,7 @@ pub(crate) struct Table {
     /// Number of normative sentences that do not apply to an implementation of TCP, and have no
     /// row.
     pub(crate) elsewhere: Option<Counts>,
-    /// A description of the sentences in `elsewhere`.
+    /// A description of the sentences in `elsewhere`; `None` if `elsewhere` is `None`.
     pub(crate) elsewhere_is: Option<String>,
     /// The missing feature, if the RFC is not implemented at all. In such a table, even a MUST may
     /// be planned only.
@@ -79,9 +79,10 @@ pub(crate) struct Requirement {
     pub(crate) tests: Vec<String>,
     /// The reason why there are no tests; `None` if there are tests.
     pub(crate) status: Option<Status>,
-    /// An explanation of the status.
+    /// An explanation of the status; `None` if the requirement has no status.
     pub(crate) reason: Option<String>,
-    /// Behaviour that the tests do not cover, or a choice that the RFC leaves open.
+    /// Behaviour that the tests do not cover, or a choice that the RFC leaves open; `None` if there
+    /// is neither.
     pub(crate) note: Option<String>,
 }
 
