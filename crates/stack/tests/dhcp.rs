@@ -322,6 +322,7 @@ fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     assert_eq!((renewal.kind, renewal.destination), (DhcpMessageType::Request, SERVER));
     assert_eq!((renewal.source, renewal.header.client), (OFFERED, OFFERED));
     assert_eq!((renewal.requested, renewal.server), (None, None));
+    assert_eq!(renewal.header.secs, 0, "seconds since the renewal began");
     client.receive(OFFERED, &reply(&renewal, DhcpMessageType::Ack, 1_000));
     let lease = client.stack.dhcp_lease().unwrap();
     assert_eq!(lease.expires_at, client.now + Duration::from_secs(1_000));

@@ -91,7 +91,7 @@ pub(crate) struct DhcpClient {
     /// Transaction ID of the current exchange.
     xid: u32,
     /// Time from which the `secs` field counts: the beginning of the current attempt to get an
-    /// address, or of REBINDING.
+    /// address, of RENEWING, or of REBINDING.
     began: Instant,
     /// The `secs` field of the last DHCPDISCOVER. The following DHCPREQUEST has the same value, so
     /// that relays forward it to the same servers (RFC 2131 §3.1, step 3).
@@ -156,6 +156,7 @@ impl DhcpClient {
             State::Probing => self.bind(),
             State::Bound => {
                 self.state = State::Renewing;
+                self.began = now;
                 self.begin_exchange(now);
                 self.extend_lease(now)
             }
