@@ -82,7 +82,7 @@ pub enum Error {
     #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]
     UnusableAddress(IpAddr),
     /// The interface has reached the limit of addresses.
-    #[error("the host has {limit} addresses already: remove some, or raise its limit")]
+    #[error("the interface has {limit} addresses already: remove some, or raise its limit")]
     TooManyAddresses {
         /// The limit of addresses.
         limit: usize,

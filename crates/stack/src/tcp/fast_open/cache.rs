@@ -62,13 +62,12 @@ impl FastOpenCache {
         })
     }
 
-    /// Updates the cache after an attempt to use Fast Open. Returns 1 if entries were evicted,
-    /// otherwise 0.
+    /// Updates the cache after an attempt to use Fast Open. Returns the number of evicted entries.
     pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
         let (host, port) = (host_of(flow), port_of(flow));
-        let mut evicted = false;
+        let mut evicted = 0;
         if let Some(cookie) = lesson.cookie {
-            evicted = self.servers.put(host, Server { cookie, mss: lesson.mss });
+            evicted += u64::from(self.servers.put(host, Server { cookie, mss: lesson.mss }));
         } else if let Some(known) = self.servers.get(host) {
             known.mss = lesson.mss.or(known.mss);
         }
@@ -76,11 +75,11 @@ impl FastOpenCache {
             let consecutive = self.refusals.get(port).map_or(0, |refusals| refusals.consecutive);
             let paused_until = now + FIRST_PAUSE * (1 << consecutive.min(MOST_DOUBLINGS));
             let refusals = Refusals { consecutive: consecutive.saturating_add(1), paused_until };
-            evicted |= self.refusals.put(port, refusals);
+            evicted += u64::from(self.refusals.put(port, refusals));
         } else if let Some(refusals) = self.refusals.get(port) {
             refusals.consecutive = 0;
         }
-        u64::from(evicted)
+        evicted
     }
 
     /// Panics if an invariant is violated.
