@@ -84,8 +84,10 @@ impl<L: Link + Readiness> Gateway<L> {
                     // The error belongs to an earlier datagram, and has prevented this one from
                     // being sent. So this datagram is sent again.
                     is_refused = true;
-                    let sent = far.send(&self.datagram[..length]).is_ok();
-                    self.counters.datagrams_dropped += u64::from(!sent);
+                    match far.send(&self.datagram[..length]) {
+                        Ok(_) => self.counters.udp_bytes_up += length as u64,
+                        Err(_) => self.counters.datagrams_dropped += 1,
+                    }
                 }
                 Err(_) => self.counters.datagrams_dropped += 1,
             }
