@@ -644,7 +644,8 @@ fn a_refused_connection_pauses_fast_open() {
             host.link_mut().put(now, report);
             host.turn(now).unwrap();
         } else {
-            // In the other case, the right host has no listener, and answers the SYN with a reset.
+            // Without the ICMP message, the SYN reaches the host on the right. This host has no
+            // listener, and answers the SYN with a reset.
             pair.run_for(ROUND_TRIP * 2);
         }
         assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 1);

@@ -119,9 +119,10 @@ impl Connection {
         }
     }
 
-    /// Whether keep-alive aborts the connection after `probes` unanswered probes, or after the time
-    /// `silence` without an answer. A user timeout applies in place of the number of probes,
-    /// whether it is longer (RFC 5482 §4.2) or shorter.
+    /// Whether keep-alive now aborts the connection. Without a user timeout, the limit is `probes`
+    /// unanswered probes. With a user timeout, the limit is that time, also if it is longer than
+    /// all probes take (RFC 5482 §4.2), and at least one probe must be unanswered. `silence` is the
+    /// time since the peer last answered.
     pub(crate) fn is_given_up_by_keep_alive(&self, silence: Duration, probes: u32) -> bool {
         match self.user_timeout() {
             Some(timeout) => self.keep_alive_probes > 0 && silence >= timeout,

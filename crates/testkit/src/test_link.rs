@@ -44,7 +44,8 @@ impl Arrived {
     }
 }
 
-/// A link with a bounded send queue. It delivers frames without metadata as one contiguous batch.
+/// A link with a bounded send queue. It delivers frames without offload metadata as one contiguous
+/// batch.
 /// Large frames and frames with metadata are delivered one by one, in memory that the host may
 /// keep.
 #[derive(Debug)]

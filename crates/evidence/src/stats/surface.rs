@@ -24,8 +24,9 @@ const MIN_DEVIATION: f64 = 0.02;
 /// Exponent of the power mean that approximates the smaller buffer. A larger exponent gives a
 /// closer approximation.
 const SHARPNESS: f64 = 6.0;
-/// Candidate length scales of the Gaussian process: distances of cells, in natural logarithms of
-/// buffer sizes, over which deviations from the model are similar.
+/// Candidate length scales of the Gaussian process. Cells that are closer together than the length
+/// scale deviate from the model by similar amounts. Distances between cells are differences of the
+/// natural logarithms of their buffer sizes.
 const LENGTHS: [f64; 3] = [0.35, 0.7, 1.4];
 /// Maximum number of cells in a fit, because the computing time grows with their cube. Of a larger
 /// number of cells, only every n-th cell is used.

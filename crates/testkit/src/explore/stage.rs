@@ -17,7 +17,7 @@ const MOST_STEPS: u64 = 3_000_000;
 /// connections to time out.
 const LONGEST: Duration = Duration::from_secs(4 * 3_600);
 
-/// A random world that is being run.
+/// The run of a random world: its hosts or connections, the applications, and the state of the run.
 pub(super) struct Stage {
     scene: Scene,
     /// The applications at both ends of each connection.

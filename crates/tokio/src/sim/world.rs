@@ -75,7 +75,7 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// Returns the packet as a frame without metadata, because no path adds any.
+    /// Returns the packet as a frame without offload metadata, because no path adds any.
     pub(super) fn frame(&self) -> PlainFrame<'_> {
         let RxFrame { bytes, arrived, .. } = self.frame.frame();
         PlainFrame { bytes, arrived }

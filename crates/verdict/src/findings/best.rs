@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn the_share_of_the_maximum_is_given() {
-        // The maximum of the made-up sweep is a transfer without TCP, of 8 MiB in 790 µs.
+        // Without TCP, a transfer of the made-up sweep moves 8 MiB in 790 µs. That rate is the
+        // maximum, and every cell has half of it.
         let found = best(|_, _| [0.5 * 8.388_608 / 790e-6; 4]);
         assert!(found.text.contains("50 % of the maximum"), "{}", found.text);
     }

@@ -28,10 +28,10 @@ impl Stack {
         Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
     }
 
-    /// Handles a packet of the cached flow in `bytes`, a frame without metadata. The packet has so
-    /// much data that one pass for copy and checksum is faster than two. The data of a predicted
-    /// segment is copied into the receive buffer while its checksum is computed, and becomes
-    /// readable only if the checksum is correct.
+    /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata. The packet
+    /// has so much data that one pass for copy and checksum is faster than two. The data of a
+    /// predicted segment is copied into the receive buffer while its checksum is computed, and
+    /// becomes readable only if the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -68,7 +68,8 @@ impl Stack {
         self.handle_cached_with_data(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow that has data. `bytes` is a frame without metadata.
+    /// Handles a packet with data that belongs to the cached flow. `bytes` is its frame, which must
+    /// have arrived without offload metadata.
     #[inline(never)]
     pub(super) fn handle_cached_with_data<V: Version>(
         &mut self,
@@ -79,7 +80,8 @@ impl Stack {
         self.handle_cached_flow::<V, true>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow that has no data. `bytes` is a frame without metadata.
+    /// Handles a packet without data that belongs to the cached flow. `bytes` is its frame, which
+    /// must have arrived without offload metadata.
     #[inline(never)]
     pub(super) fn handle_cached_without_data<V: Version>(
         &mut self,
@@ -90,8 +92,8 @@ impl Stack {
         self.handle_cached_flow::<V, false>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in `bytes`, a frame without metadata. Packets that are
-    /// invalid or need the general code go to the exception path.
+    /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata.
+    /// Packets that are invalid or need the general code go to the exception path.
     ///
     /// Predicted segments are delivered here, while the parsed segment is still in registers. Other
     /// segments are parsed again by the function that handles them, which costs less than writing
@@ -176,13 +178,13 @@ impl Stack {
         }
     }
 
-    /// Handles a frame without metadata by the exception path.
+    /// Handles a frame that arrived without offload metadata, by the exception path.
     #[cold]
     fn handle_plain_exception(&mut self, bytes: &[u8]) {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Passes the segment in a frame without metadata to a half-open connection, unless
+    /// Passes the segment in a frame without offload metadata to a half-open connection, unless
     /// [`Stack::may_complete`] tells the host to ignore the segment.
     #[inline(never)]
     fn deliver_to_half_open<V: Version>(

@@ -87,8 +87,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame without metadata, if the frame belongs to the cached flow of IP version `V`.
-    /// Returns false for other frames, without handling them.
+    /// Handles a frame without offload metadata, if it belongs to the cached flow of IP version
+    /// `V`. Returns false for other frames, without handling them.
     #[inline(always)]
     fn handle_plain_of<V: Version>(&mut self, bytes: &[u8]) -> bool {
         let Some((index, packet)) = self.find_cached_flow::<V>(bytes) else { return false };

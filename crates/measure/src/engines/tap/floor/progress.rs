@@ -30,7 +30,8 @@ pub(crate) struct FloorProgress<'a> {
     delivered: AtomicU64,
     /// Time of the start in nanoseconds of the monotonic clock; zero before the start.
     began: AtomicU64,
-    /// Time of the last read in nanoseconds of the monotonic clock; zero before that read.
+    /// Time when the final read of the transfer ended, in nanoseconds of the monotonic clock; zero
+    /// while the transfer is in progress.
     ended: AtomicU64,
 }
 
