@@ -1,5 +1,5 @@
 // This file runs gVisor's stack on a packet socket with GSO frames. A socket of the kernel is at
-// the other end of the virtual cable.
+// the other end of the veth pair.
 
 package main
 

@@ -1,4 +1,4 @@
-//! The kernel's TCP as a contender, over virtual cables between network namespaces. One cable has
+//! The kernel's TCP as a contender, over veth pairs between network namespaces. One veth pair has
 //! no offloads, and one has all offloads.
 //!
 //! The contender runs in a child process, which is this program started again, because it leaves
@@ -22,7 +22,7 @@ const NAME: &str = "kernel";
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
 /// The workloads of the kernel. Workloads on a TAP device, a packet socket or AF_XDP are run over a
-/// virtual cable instead, as a reference for the other stacks.
+/// veth pair instead, as a reference for the other stacks.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -60,13 +60,13 @@ pub fn candidate() -> Candidate {
 ///
 /// # Errors
 /// A message that the parent process has closed its pipe.
-pub fn serve_cables() -> Result<(), String> {
+pub fn serve_veth_pairs() -> Result<(), String> {
     serve(
         || {
             enter_private_network().map_err(sentence)?;
             choose_control()?;
             let cables = [Cable::new(WITHOUT)?, Cable::new(WITH)?];
-            Ok((format!("Linux {}, virtual cables", facts::kernel()), cables))
+            Ok((format!("Linux {}, veth pairs", facts::kernel()), cables))
         },
         |[without, with], run| {
             if run.work.has_offloads() { with.run(run) } else { without.run(run) }
@@ -82,10 +82,10 @@ pub fn choose_control() -> Result<(), String> {
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
 }
 
-/// The properties of a virtual cable.
+/// The properties of a veth pair.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Names of the interfaces at both ends of the cable.
+    /// Names of the interfaces at both ends of the veth pair.
     ends: [&'static str; 2],
     /// Addresses of the client and of the server.
     addresses: [Ipv4Addr; 2],
@@ -93,20 +93,21 @@ struct Kind {
     offloads: bool,
 }
 
-/// The cable without offloads, for which the kernel segments and computes checksums in software.
+/// The veth pair without offloads, for which the kernel segments and computes checksums in
+/// software.
 const WITHOUT: Kind = Kind {
     ends: ["left", "right"],
     addresses: [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)],
     offloads: false,
 };
-/// The cable with all offloads, which carries GSO frames without checksums.
+/// The veth pair with all offloads, which carries GSO frames without checksums.
 const WITH: Kind = Kind {
     ends: ["near", "far"],
     addresses: [Ipv4Addr::new(192, 0, 3, 1), Ipv4Addr::new(192, 0, 3, 2)],
     offloads: true,
 };
 
-/// A virtual cable with the kernel's TCP at both ends, which are in different network namespaces.
+/// A veth pair with the kernel's TCP at both ends, which are in different network namespaces.
 struct Cable {
     listener: TcpListener,
     /// Address at which `listener` accepts connections.
@@ -218,7 +219,7 @@ impl Cable {
     }
 }
 
-/// Configures the interface at one end of the cable: its address and its offloads.
+/// Configures the interface at one end of the veth pair: its address and its offloads.
 fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     end.add_address(address, 24).map_err(sentence)?;

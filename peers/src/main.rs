@@ -5,7 +5,6 @@
 
 mod bars;
 mod build;
-mod cable;
 mod child;
 mod contender;
 mod facts;
@@ -24,6 +23,7 @@ mod smoltcp;
 mod stopwatch;
 mod tap;
 mod turns;
+mod veth;
 mod work;
 mod xdp;
 
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = given.iter().map(String::as_str).collect();
     let outcome = match words[..] {
-        [kernel::SERVE] => kernel::serve_cables().map_err(Failure::from),
+        [kernel::SERVE] => kernel::serve_veth_pairs().map_err(Failure::from),
         [packet::SERVE, name] => packet::serve_contender(name).map_err(Failure::from),
         [xdp::SERVE, name] => xdp::serve_contender(name).map_err(Failure::from),
         [tap::SERVE, name] => tap::serve_contender(name).map_err(Failure::from),

@@ -1,9 +1,8 @@
-//! Contenders that use a packet socket with GSO frames, on a virtual cable with all offloads.
+//! Contenders that use a packet socket with GSO frames, on a veth pair with all offloads.
 //!
 //! The contenders are linerate, and gVisor with its link on a file descriptor. At the far end of
-//! the cable is a socket of the kernel, in another network namespace but in the same process.
+//! the veth pair is a socket of the kernel, in another network namespace but in the same process.
 
-use crate::cable;
 use crate::child::{Child, refuse, serve};
 use crate::contender::{Candidate, Missing};
 use crate::facts;
@@ -12,6 +11,7 @@ use crate::kernel::choose_control;
 use crate::tap::ends::{Ends, sentence, set_buffers};
 use crate::tap::linerate::{Linerate, ToKernel};
 use crate::tap::{Device, Hands, transfer};
+use crate::veth;
 use crate::work::Work;
 use linerate_link::namespace::{Network, enter_private_network};
 use linerate_link::{PacketConfig, PacketLink};
@@ -59,7 +59,7 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             || {
                 enter_private_network().map_err(sentence)?;
                 choose_control()?;
-                let version = format!("this tree, on a virtual cable of Linux {}", facts::kernel());
+                let version = format!("this tree, on a veth pair of Linux {}", facts::kernel());
                 Ok((version, Ends::<Linerate<PacketLink>>::new(Device::Packets, Hands::Copy)?))
             },
             transfer,
@@ -73,8 +73,8 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
 impl ToKernel for PacketLink {
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
         let [kernel, _] = device.addresses();
-        let network = cable::to_kernel(kernel, true)?;
-        let link = Self::open(&PacketConfig::new(cable::NEAR)).map_err(sentence)?;
+        let network = veth::to_kernel(kernel, true)?;
+        let link = Self::open(&PacketConfig::new(veth::NEAR)).map_err(sentence)?;
         let mac = link.mac();
         Ok((link, mac, Some(network)))
     }
@@ -82,14 +82,14 @@ impl ToKernel for PacketLink {
 
 /// Executes gVisor's program in place of this one. Returns an error message if that fails.
 ///
-/// gVisor's program finds the near end of the cable in its network namespace. It inherits the
+/// gVisor's program finds the near end of the veth pair in its network namespace. It inherits the
 /// kernel's listener, which keeps the namespace of the far end alive.
 fn become_gvisor() -> String {
     let prepared = || -> Result<_, String> {
         enter_private_network().map_err(sentence)?;
         choose_control()?;
         let [kernel, own] = Device::Packets.addresses();
-        let network = cable::to_kernel(kernel, true)?;
+        let network = veth::to_kernel(kernel, true)?;
         let listener = network
             .run(move || TcpListener::bind(SocketAddrV4::new(kernel, 0)))
             .map_err(sentence)?;
@@ -97,7 +97,7 @@ fn become_gvisor() -> String {
         let program = gvisor::program()?;
         fcntl_setfd(&listener, FdFlags::empty()).map_err(sentence)?;
         let mut command = Command::new(program);
-        command.arg(cable::NEAR).arg(own.to_string()).arg(listener.as_raw_fd().to_string());
+        command.arg(veth::NEAR).arg(own.to_string()).arg(listener.as_raw_fd().to_string());
         Ok((command, listener, network))
     };
     match prepared() {

@@ -1,4 +1,4 @@
-//! A virtual cable (a pair of veth interfaces) between a contender's stack and the kernel's TCP,
+//! A veth pair (a pair of veth interfaces) between a contender's stack and the kernel's TCP,
 //! which is in another network namespace.
 
 use crate::build::program;
@@ -8,12 +8,12 @@ use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::net::Ipv4Addr;
 
-/// Name of the interface at the end of the cable where the contender's stack is.
+/// Name of the interface at the end of the veth pair where the contender's stack is.
 pub const NEAR: &str = "near";
 /// The offloads that are switched on or off, by their names in `ethtool -K`.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 
-/// Creates a virtual cable with all offloads or with none. Returns the network namespace of the far
+/// Creates a veth pair with all offloads or with none. Returns the network namespace of the far
 /// end, where the kernel has the address `kernel`.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     Ok(network)
 }
 
-/// Brings up the interface at one end of a cable, with all offloads or with none.
+/// Brings up the interface at one end of a veth pair, with all offloads or with none.
 ///
 /// # Errors
 /// A message that says which step this machine does not permit.

@@ -52,17 +52,17 @@ pub enum Work {
     TapVnetSend,
     /// A bulk transfer from the kernel over a TAP device with offloads.
     TapVnetReceive,
-    /// A bulk transfer to the kernel by a packet socket, over a virtual cable with all offloads
+    /// A bulk transfer to the kernel by a packet socket, over a veth pair with all offloads
     /// (GSO).
     PacketVnetSend,
-    /// A bulk transfer from the kernel by a packet socket, over a virtual cable with all offloads.
+    /// A bulk transfer from the kernel by a packet socket, over a veth pair with all offloads.
     PacketVnetReceive,
-    /// A bulk transfer by AF_XDP at both ends of a virtual cable. It is compared with the same
+    /// A bulk transfer by AF_XDP at both ends of a veth pair. It is compared with the same
     /// number of frames without a TCP stack.
     XdpFrames,
-    /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
+    /// A bulk transfer to the kernel by AF_XDP, over a veth pair without offloads.
     XdpSend,
-    /// A bulk transfer from the kernel by AF_XDP, over a virtual cable without offloads.
+    /// A bulk transfer from the kernel by AF_XDP, over a veth pair without offloads.
     XdpReceive,
 }
 
@@ -173,7 +173,7 @@ impl fmt::Display for Work {
             Self::TapVnetReceive => "from the kernel over a TAP device with offloads",
             Self::PacketVnetSend => "to the kernel by a packet socket with offloads",
             Self::PacketVnetReceive => "from the kernel by a packet socket with offloads",
-            Self::XdpFrames => "by AF_XDP at both ends of a virtual cable",
+            Self::XdpFrames => "by AF_XDP at both ends of a veth pair",
             Self::XdpSend => "to the kernel by AF_XDP, no offloads",
             Self::XdpReceive => "from the kernel by AF_XDP, no offloads",
             Self::Path => "over 10 ms in virtual time, without loss and with 1 % of the data lost",

@@ -1,10 +1,9 @@
-//! Contenders that use AF_XDP over virtual cables, in a child process.
+//! Contenders that use AF_XDP over veth pairs, in a child process.
 //!
-//! One contender is linerate, at both ends of a cable or with the kernel's TCP at the far end. The
-//! other contender uses bare AF_XDP sockets: it carries the same number of frames without
+//! One contender is linerate, at both ends of a veth pair or with the kernel's TCP at the far end.
+//! The other contender uses bare AF_XDP sockets: it carries the same number of frames without
 //! processing them.
 
-use crate::cable::{self, set_up};
 use crate::child::{Child, serve};
 use crate::contender::{Candidate, Missing, Run, Taken};
 use crate::facts;
@@ -15,6 +14,7 @@ use crate::stopwatch::Stopwatch;
 use crate::tap::ends::{Ends, sentence};
 use crate::tap::linerate::{Linerate, ToKernel};
 use crate::tap::{Device, Hands, transfer};
+use crate::veth::{self, set_up};
 use crate::work::{BATCH, PIECE, SEGMENT, Work};
 use linerate_link::namespace::{Network, enter_private_network};
 use linerate_link::{KernelInterface, MonotonicClock, XdpConfig, XdpLink};
@@ -29,7 +29,7 @@ use std::process::Command;
 
 /// Argument with which this program runs as the child process of a contender on AF_XDP.
 pub const SERVE: &str = "serve-xdp";
-/// Interface names and addresses of the two ends of a cable without the kernel's TCP.
+/// Interface names and addresses of the two ends of a veth pair without the kernel's TCP.
 const OURS: [(&str, Ipv4Addr); 2] =
     [("one", Ipv4Addr::new(192, 0, 5, 1)), ("two", Ipv4Addr::new(192, 0, 5, 2))];
 /// Address and port at which the right host listens.
@@ -75,7 +75,7 @@ fn start(name: &'static str, works: &'static [Work]) -> Candidate {
 /// # Errors
 /// A message that says which step this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
-    let version = format!("this tree, by copies on a virtual cable of Linux {}", facts::kernel());
+    let version = format!("this tree, by copies on a veth pair of Linux {}", facts::kernel());
     let enter = || enter_private_network().map_err(sentence);
     match name {
         "linerate" => serve(
@@ -95,7 +95,7 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
         "bare" => serve(
             || {
                 enter()?;
-                Ok((version, cable()?))
+                Ok((version, veth_pair()?))
             },
             |[left, right], run| carry(left, right, run.amount),
         ),
@@ -106,8 +106,8 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
 impl ToKernel for XdpLink {
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
         let [kernel, own] = device.addresses();
-        let network = cable::to_kernel(kernel, false)?;
-        let link = Self::open(&config(cable::NEAR, own)).map_err(sentence)?;
+        let network = veth::to_kernel(kernel, false)?;
+        let link = Self::open(&config(veth::NEAR, own)).map_err(sentence)?;
         let mac = link.mac();
         Ok((link, mac, Some(network)))
     }
@@ -119,8 +119,8 @@ fn config(name: &str, address: Ipv4Addr) -> XdpConfig {
     XdpConfig { frames: FRAMES, in_driver: false, ..XdpConfig::new(name, address) }
 }
 
-/// Creates a cable without offloads, and opens an AF_XDP link at each end.
-fn cable() -> Result<[XdpLink; 2], String> {
+/// Creates a veth pair without offloads, and opens an AF_XDP link at each end.
+fn veth_pair() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
     set_up(&one, false)?;
     set_up(&two, false)?;
@@ -163,7 +163,7 @@ fn pass(
     Ok(())
 }
 
-/// Two of linerate's hosts at the ends of a cable, and the listener of the right host.
+/// Two of linerate's hosts at the ends of a veth pair, and the listener of the right host.
 struct Pair {
     left: Host<XdpLink>,
     right: Host<XdpLink>,
@@ -172,7 +172,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Result<Self, String> {
-        let [left, right] = cable()?;
+        let [left, right] = veth_pair()?;
         let left = host(OURS[0].1, left)?;
         let mut right = host(OURS[1].1, right)?;
         let listener =

@@ -6,7 +6,7 @@
 //! for IP addresses that it does not have, unless it forwards packets.
 //!
 //! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
-//! frames, and virtual cables omit checksums, so GRO frames of up to 64 KiB arrive even without
+//! frames, and veth pairs omit checksums, so GRO frames of up to 64 KiB arrive even without
 //! offloads. With offloads the host also sends GSO frames, which the kernel segments if the
 //! interface cannot.
 

@@ -160,7 +160,7 @@ fn a_host_in_a_vlan_of_a_tap_device_reaches_one_behind_the_kernel() {
 fn hosts_in_a_vlan_of_packet_sockets_reach_each_other() {
     isolated_test(|| {
         let address = Ipv4Addr::new(10, 0, 0, 1);
-        let (_near, network) = Network::behind_cable(["near", "far"], address).unwrap();
+        let (_near, network) = Network::behind_veth(["near", "far"], address).unwrap();
         for offloads in [false, true] {
             let open = move |name: &str| {
                 let config = PacketConfig { offloads, ..PacketConfig::new(name) };

@@ -1,7 +1,7 @@
 //! Measurement of an upload beside a flood from the same client: `cargo xtask bench gateways
 //! --floods`.
 
-use super::network::{FAR, Laboratory};
+use super::network::{FAR, TestNetwork};
 use super::subject::{Gateway, Subject};
 use super::traffic::{Client, Server};
 use super::{FloodFigures, say};
@@ -51,9 +51,9 @@ pub fn measure(
         for &rate in rates {
             // Each measurement has networks and a gateway of its own, because a flood may affect a
             // gateway even after its end.
-            let laboratory = Laboratory::new()?;
-            let server = Server::start(&laboratory.server)?;
-            let gateway = subject.start(program, &laboratory, 1_500)?;
+            let network = TestNetwork::new()?;
+            let server = Server::start(&network.server)?;
+            let gateway = subject.start(program, &network, 1_500)?;
             let client = Client { process: gateway.client, server: server.address };
             client.wait_until_ready()?;
             let mut upload = client.start(&["stream"])?;

@@ -12,7 +12,7 @@ mod traffic;
 use crate::facts::Facts;
 use clap::Parser;
 use linerate_link::namespace::{Isolation, spawn};
-use network::Laboratory;
+use network::TestNetwork;
 use rustix::process::geteuid;
 use serde::Serialize;
 use std::env;
@@ -227,9 +227,9 @@ fn measure(
     mtu: usize,
     quick: bool,
 ) -> Result<Figures, String> {
-    let laboratory = Laboratory::new()?;
-    let server = Server::start(&laboratory.server)?;
-    let gateway = subject.start(program, &laboratory, mtu)?;
+    let network = TestNetwork::new()?;
+    let server = Server::start(&network.server)?;
+    let gateway = subject.start(program, &network, mtu)?;
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };

@@ -1,23 +1,23 @@
 //! The network namespaces of the comparison: one for clients, one for the gateway, and one for the
-//! server. A cable connects the gateway with the server.
+//! server. A veth pair connects the gateway with the server.
 
 use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Address of the gateway's end of the cable.
+/// Address of the gateway's end of the veth pair.
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 /// Address of a router that does not exist: the next hop of the default route that pasta needs.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 254);
-/// Address of the server at the far end of the cable.
+/// Address of the server at the far end of the veth pair.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
 /// The networks around one gateway, which are deleted when this value is dropped. The gateway
 /// itself runs in the network namespace of this process.
 #[derive(Debug)]
-pub struct Laboratory {
-    /// Gateway's end of the cable to the server; `None` while this value is being dropped.
+pub struct TestNetwork {
+    /// Gateway's end of the veth pair to the server; `None` while this value is being dropped.
     near: Option<KernelInterface>,
     /// Network namespace of the clients, which reach the server only through the gateway.
     pub client: Network,
@@ -25,14 +25,15 @@ pub struct Laboratory {
     pub server: Network,
 }
 
-impl Laboratory {
-    /// Creates the network namespaces of the client and of the server, and the cable to the server.
+impl TestNetwork {
+    /// Creates the network namespaces of the client and of the server, and the veth pair to the
+    /// server.
     ///
     /// # Errors
     /// A message that says which step has failed.
     pub fn new() -> Result<Self, String> {
         let (near, server) =
-            Network::behind_cable(["left", "right"], FAR).map_err(|error| error.to_string())?;
+            Network::behind_veth(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
         // pasta copies the default route to its clients, so this namespace needs a default route.
         // The router of the route need not exist.
@@ -46,9 +47,9 @@ impl Laboratory {
     }
 }
 
-impl Drop for Laboratory {
-    /// Deletes the cable at once. The kernel would delete it some time after the namespaces, when
-    /// the next laboratory may already need its names.
+impl Drop for TestNetwork {
+    /// Deletes the veth pair at once. The kernel would delete it some time after the namespaces,
+    /// when the next test network may already need the names of its interfaces.
     fn drop(&mut self) {
         if let Some(near) = self.near.take() {
             let _ = near.delete();

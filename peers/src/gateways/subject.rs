@@ -1,6 +1,6 @@
 //! The gateways under comparison, and how each of them is found, started and measured.
 
-use super::network::Laboratory;
+use super::network::TestNetwork;
 use crate::build::{finish, program as output_of};
 use crate::gvisor;
 use linerate_link::namespace::Network;
@@ -122,12 +122,12 @@ impl Subject {
     pub fn start(
         self,
         program: &Path,
-        laboratory: &Laboratory,
+        network: &TestNetwork,
         mtu: usize,
     ) -> Result<Gateway, String> {
         let mut command = Command::new(program);
-        let process = laboratory.client.id();
-        let network = format!("/proc/{process}/ns/net");
+        let process = network.client.id();
+        let namespace = format!("/proc/{process}/ns/net");
         let mtu_text = mtu.to_string();
         let mut device = None;
         match self {
@@ -148,11 +148,11 @@ impl Subject {
                 command.args(["-T", "none", "-U", "none", "--", "sleep", "infinity"]);
             }
             Self::Slirp4netns => {
-                command.args(["--configure", "--mtu", &mtu_text, "--netns-type=path", &network]);
+                command.args(["--configure", "--mtu", &mtu_text, "--netns-type=path", &namespace]);
                 command.arg("tap0");
             }
             Self::Ipstack | Self::NetstackSmoltcp | Self::Gvisor => {
-                let tun = tun_inside(&laboratory.client, mtu)?;
+                let tun = tun_inside(&network.client, mtu)?;
                 // The program inherits the device, and gets the number of its descriptor as an
                 // argument.
                 fcntl_setfd(&tun, FdFlags::empty()).map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ impl Subject {
         let process = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
         drop(device);
         let has_own_client = self == Self::Pasta;
-        let mut gateway = Gateway { process, client: laboratory.client.id(), has_own_client };
+        let mut gateway = Gateway { process, client: network.client.id(), has_own_client };
         if has_own_client {
             gateway.client = gateway.child_in_its_network()?;
         }

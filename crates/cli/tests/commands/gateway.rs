@@ -24,7 +24,7 @@ const FARS: [IpAddr; 2] = [IpAddr::V4(FAR), IpAddr::V6(FAR_IPV6)];
 
 /// Creates the namespace of the servers behind a veth pair, with addresses of both IP versions.
 fn far_network() -> Network {
-    let (near, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
+    let (near, far) = Network::behind_veth(["left", "right"], FAR).unwrap();
     near.add_address(NEAR, 24).unwrap();
     near.enable_ipv6().unwrap();
     near.add_address(NEAR_IPV6, 64).unwrap();

@@ -21,13 +21,13 @@ const OURS_FAR: &str = "10.88.0.12/24";
 
 /// Creates the second network namespace, at the far end of a veth pair.
 fn far_network() -> Network {
-    let (left, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
+    let (left, far) = Network::behind_veth(["left", "right"], FAR).unwrap();
     left.add_address(NEAR, 24).unwrap();
     far
 }
 
 #[test]
-fn a_sweep_crosses_the_cable_to_a_sink() {
+fn a_sweep_crosses_the_veth_pair_to_a_sink() {
     isolated_test(|| {
         let far = far_network();
         let listen = format!("{FAR}:0");

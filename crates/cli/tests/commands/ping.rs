@@ -89,7 +89,7 @@ fn an_endless_ping_ends_when_its_pipe_is_closed() {
 #[test]
 fn a_destination_without_a_route_needs_a_gateway() {
     isolated_test(|| {
-        let _cable = cable();
+        let _veth = veth_pair();
         let words = ["ping", "192.0.2.1", "--on", "packet:near0", "--address", "10.9.0.7/24"];
         let (code, stdout, stderr) = run(&words);
         assert_eq!((code, stdout.as_str()), (2, ""));
@@ -273,8 +273,8 @@ fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
 }
 
 /// Creates a veth pair, `near0` and `far0`. The kernel has the address 10.9.0.1 at the far end.
-fn cable() -> Network {
-    Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
+fn veth_pair() -> Network {
+    Network::behind_veth(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
 }
 
 /// Sends three echo requests over `link` to the kernel at the far end of the veth pair.
@@ -297,7 +297,7 @@ fn ping_over(link: &str) -> (i32, String, String) {
 #[test]
 fn an_interface_is_shared_with_the_kernel_through_a_packet_socket() {
     isolated_test(|| {
-        let _network = cable();
+        let _network = veth_pair();
         let (code, stdout, stderr) = ping_over("packet:near0");
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
         assert!(stdout.contains("from 10.9.0.7 on packet:near0 (a packet socket)\n"), "{stdout}");
@@ -310,7 +310,7 @@ fn an_interface_is_shared_with_the_kernel_through_a_packet_socket() {
 #[test]
 fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     isolated_test_of_root(|| {
-        let _network = cable();
+        let _network = veth_pair();
         let (code, stdout, stderr) = ping_over("xdp:near0");
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
         assert!(stdout.contains("from 10.9.0.7 on xdp:near0:0 (AF_XDP with copies)\n"), "{stdout}");

@@ -99,7 +99,7 @@ impl KernelInterface {
         Self::named("lo")
     }
 
-    /// Creates a virtual cable (veth), and returns the interfaces of its two ends.
+    /// Creates a veth pair (veth), and returns the interfaces of its two ends.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a name in use, or a kernel without virtual Ethernet.
@@ -115,7 +115,7 @@ impl KernelInterface {
                 })
             })
             .perform()
-            .map_err(|errno| InterfaceError::of("create the virtual cable", name, errno))?;
+            .map_err(|errno| InterfaceError::of("create the veth pair", name, errno))?;
         Ok((Self::named(name)?, Self::named(peer)?))
     }
 
@@ -286,7 +286,7 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Deletes the interface. Deleting one interface of a virtual cable also deletes the other.
+    /// Deletes the interface. Deleting one interface of a veth pair also deletes the other.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a physical interface.
@@ -323,7 +323,7 @@ impl KernelInterface {
         }
     }
 
-    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. A virtual cable has
+    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. A veth pair has
     /// this offload by default, so that its far end receives segments without checksums.
     ///
     /// # Errors

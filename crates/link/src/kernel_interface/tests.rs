@@ -65,11 +65,11 @@ fn queue_counters_are_those_of_the_root_of_the_interface() {
     assert_eq!(queue_counters(&reply, 7), None, "a queue below the root");
 }
 
-/// One interface of a virtual cable stays in this network namespace, and the other moves to a
-/// second namespace. A route over the cable leads to an address of the second namespace's loopback
+/// One interface of a veth pair stays in this network namespace, and the other moves to a second
+/// namespace. A route over the veth pair leads to an address of the second namespace's loopback
 /// interface.
 #[test]
-fn two_networks_are_connected_by_a_virtual_cable() {
+fn two_networks_are_connected_by_a_veth_pair() {
     isolated_test(|| {
         let other_network = Network::new().unwrap();
         let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
@@ -151,7 +151,7 @@ fn errors_of_the_kernel_are_explained() {
 }
 
 #[test]
-fn a_cable_with_an_invalid_name_is_refused() {
+fn a_veth_pair_with_an_invalid_name_is_refused() {
     isolated_test(|| {
         for (name, peer) in [("a b", "right"), ("left", "sixteen-letters-")] {
             let refused = KernelInterface::create_veth(name, peer).unwrap_err();

@@ -1,4 +1,5 @@
-//! A second network namespace, so that a test can have both interfaces of a cable on one machine.
+//! A second network namespace, so that a test can have both interfaces of a veth pair on one
+//! machine.
 
 use super::enter::enter;
 use super::error::NamespaceError;
@@ -49,14 +50,14 @@ impl Network {
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// Creates a network at the far end of a virtual cable. Returns the network, and the interface
+    /// Creates a network at the far end of a veth pair. Returns the network, and the interface
     /// at the near end, which is up in the current network. The far interface has `address`/24, the
     /// near interface has no address. IPv6 is disabled on both.
     ///
     /// # Errors
-    /// An error of [`Network::new`], or [`NamespaceError::Interface`] if the cable cannot be
+    /// An error of [`Network::new`], or [`NamespaceError::Interface`] if the veth pair cannot be
     /// created.
-    pub fn behind_cable(
+    pub fn behind_veth(
         [near, far]: [&str; 2],
         address: Ipv4Addr,
     ) -> Result<(KernelInterface, Self), NamespaceError> {

@@ -1,4 +1,4 @@
-//! Tests with a packet socket at one end of a virtual cable and the kernel at the other.
+//! Tests with a packet socket at one end of a veth pair and the kernel at the other.
 
 use super::*;
 use crate::Waiter;
@@ -17,9 +17,9 @@ use std::sync::Arc;
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// Opens a link at one end of a cable. The kernel's end is in another network.
-fn cable(config: &PacketConfig) -> (PacketLink, Network) {
-    let (_, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
+/// Opens a link at one end of a veth pair. The kernel's end is in another network.
+fn veth_pair(config: &PacketConfig) -> (PacketLink, Network) {
+    let (_, network) = Network::behind_veth(["near", "far"], KERNEL).unwrap();
     (PacketLink::open(config).unwrap(), network)
 }
 
@@ -39,7 +39,7 @@ fn ask(network: &Network) -> UdpSocket {
 fn frames_are_exchanged_with_the_kernel() {
     isolated_test(|| {
         for wanted in [None, Some([2, 0, 0, 0, 0, 9])] {
-            let (mut link, network) = cable(&PacketConfig { mac: wanted, ..config() });
+            let (mut link, network) = veth_pair(&PacketConfig { mac: wanted, ..config() });
             let mac = link.mac();
             assert_eq!(mac, wanted.unwrap_or_else(|| link.interface().mac_address().unwrap()));
             let socket = ask(&network);
@@ -47,9 +47,9 @@ fn frames_are_exchanged_with_the_kernel() {
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The cable has checksum offload, so the kernel has left the UDP checksum incomplete.
-            // This link sends without offloads and cannot complete it. The test therefore zeroes
-            // the field, which means that there is no checksum.
+            // The veth pair has checksum offload, so the kernel has left the UDP checksum
+            // incomplete. This link sends without offloads and cannot complete it. The test
+            // therefore zeroes the field, which means that there is no checksum.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));
@@ -64,7 +64,7 @@ fn frames_are_exchanged_with_the_kernel() {
 #[test]
 fn a_partial_checksum_of_the_kernel_is_reported() {
     isolated_test(|| {
-        let (mut link, network) = cable(&PacketConfig::new("near"));
+        let (mut link, network) = veth_pair(&PacketConfig::new("near"));
         let capabilities = link.capabilities();
         assert_eq!((capabilities.mtu, capabilities.offloads.gso_max_size), (1_500, 65_535));
         let _socket = ask(&network);
@@ -85,7 +85,7 @@ fn a_partial_checksum_of_the_kernel_is_reported() {
 #[test]
 fn frames_to_others_and_own_frames_are_not_received() {
     isolated_test(|| {
-        let (mut link, network) = cable(&config());
+        let (mut link, network) = veth_pair(&config());
         let (mut other, mac) = (vec![0; 60], link.mac());
         other[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0x77]);
         other[12..14].copy_from_slice(&[8, 0]);
@@ -114,7 +114,7 @@ fn frames_to_others_and_own_frames_are_not_received() {
 #[test]
 fn frames_that_the_kernel_sends_on_the_interface_are_not_received() {
     isolated_test(|| {
-        let (mut link, _network) = cable(&config());
+        let (mut link, _network) = veth_pair(&config());
         let beside = Ipv4Addr::new(10, 0, 0, 3);
         link.interface().add_address(beside, 24).unwrap();
         let socket = UdpSocket::bind((beside, 0)).unwrap();
@@ -127,7 +127,7 @@ fn frames_that_the_kernel_sends_on_the_interface_are_not_received() {
 #[test]
 fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
     isolated_test(|| {
-        let (mut link, network) = cable(&config());
+        let (mut link, network) = veth_pair(&config());
         let mut ours = vec![0; 60];
         ours[..6].copy_from_slice(&link.mac());
         ours[12..14].copy_from_slice(&[8, 0]);
@@ -152,7 +152,7 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
 fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request() {
     isolated_test(|| {
         for bypass_queue in [false, true] {
-            let (link, _network) = cable(&PacketConfig { bypass_queue, ..config() });
+            let (link, _network) = veth_pair(&PacketConfig { bypass_queue, ..config() });
             let usual = socket_option::get_integer(
                 open_socket().unwrap(),
                 libc::SOL_SOCKET,
@@ -224,7 +224,7 @@ fn the_largest_frame_is_received() {
 fn frames_of_several_calls_arrive_in_order_and_drops_are_counted() {
     const FRAMES: u16 = 100;
     isolated_test(|| {
-        let (mut link, network) = cable(&config());
+        let (mut link, network) = veth_pair(&config());
         let mac = link.mac();
         let send_to_us = move |count: u16, length: usize| {
             let mut far =
@@ -267,7 +267,7 @@ fn frames_of_several_calls_arrive_in_order_and_drops_are_counted() {
 #[test]
 fn the_link_is_down_with_its_interface_down_or_gone() {
     isolated_test(|| {
-        let (mut link, _network) = cable(&config());
+        let (mut link, _network) = veth_pair(&config());
         link.interface().set_down().unwrap();
         assert_eq!(link.receive(1, |_| ()), Err(LinkError::Down));
         assert_eq!(send(&mut link, &[vec![0; 60]]), Err(LinkError::Down));
@@ -331,7 +331,7 @@ fn frames_with_invalid_headers_are_dropped_counted_and_part_of_the_budget() {
 #[test]
 fn kept_frames_are_not_overwritten() {
     isolated_test(|| {
-        let (mut link, network) = cable(&config());
+        let (mut link, network) = veth_pair(&config());
         let socket = ask(&network);
         let (request, mac) = (next(&mut link), link.mac());
         send(&mut link, &[arp_reply(&request, OURS, mac)]).unwrap();

@@ -8,7 +8,7 @@
 //!
 //! Some drivers copy frames between their own memory and the shared memory; see
 //! [`XdpLink::is_zero_copy`]. There are no offloads, so the host computes and verifies all
-//! checksums. On a virtual cable, the peer must compute them too. Its offload must be turned off
+//! checksums. On a veth pair, the peer must compute them too. Its offload must be turned off
 //! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), otherwise the host
 //! discards all its frames as damaged.
 
@@ -61,7 +61,7 @@ pub struct XdpConfig {
     /// Whether the XDP program runs in the driver, if the driver supports that. Otherwise the
     /// program runs after the driver.
     ///
-    /// The driver of a virtual cable copies each frame once more to make room for the program. If
+    /// The driver of a veth pair copies each frame once more to make room for the program. If
     /// the program runs after the driver instead, a full segment takes a seventh less time
     /// (measured with one queue). But then nothing is zero-copy, and GSO frames arrive, which are
     /// lost and counted. To prevent GSO frames, the peer must not send them (`ethtool -K NAME tx

@@ -1,4 +1,4 @@
-//! Tests of AF_XDP links at the ends of a virtual cable, whose driver supports AF_XDP with copies.
+//! Tests of AF_XDP links at the ends of a veth pair, whose driver supports AF_XDP with copies.
 
 use super::*;
 use crate::Waiter;
@@ -14,8 +14,8 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// interface.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
-/// Creates a virtual cable, whose two interfaces are up in this network namespace.
-fn cable() -> [KernelInterface; 2] {
+/// Creates a veth pair, whose two interfaces are up in this network namespace.
+fn veth_pair() -> [KernelInterface; 2] {
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
     for end in [&near, &far] {
         end.disable_ipv6().unwrap();
@@ -48,7 +48,7 @@ fn after_the_driver_the_host_and_the_kernel_each_receive_their_frames() {
 }
 
 fn share_an_interface(in_driver: bool) {
-    let (near, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
+    let (near, network) = Network::behind_veth(["near", "far"], KERNEL).unwrap();
     near.add_address(BESIDE, 24).unwrap();
     let mut link = XdpLink::open(&XdpConfig { in_driver, ..XdpConfig::new("near", OURS) }).unwrap();
     assert!(!link.is_zero_copy(), "a cable's driver copies");
@@ -67,7 +67,7 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The datagram has a partial checksum, which nothing on a virtual cable completes. So the test
+    // The datagram has a partial checksum, which nothing on a veth pair completes. So the test
     // zeroes the checksum, which means that there is none.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
@@ -87,7 +87,7 @@ fn after_the_driver_frames_are_reused_many_times_and_stay_in_order() {
 
 fn go_round(in_driver: bool) {
     const FRAMES: u16 = 5_000;
-    let _cable = cable();
+    let _veth = veth_pair();
     let config =
         |name, address| XdpConfig { frames: 64, in_driver, ..XdpConfig::new(name, address) };
     let mut left = XdpLink::open(&config("near", OURS)).unwrap();
@@ -138,7 +138,7 @@ fn after_the_driver_excess_frames_are_lost_and_counted() {
 }
 
 fn overflow(in_driver: bool) {
-    let _cable = cable();
+    let _veth = veth_pair();
     let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
     let few = XdpConfig { frames: 64, in_driver, ..XdpConfig::new("far", KERNEL) };
     let mut right = XdpLink::open(&few).unwrap();
@@ -162,7 +162,7 @@ fn overflow(in_driver: bool) {
 #[test]
 fn a_queue_has_one_user_and_the_program_is_detached_with_the_link() {
     isolated_test_of_root(|| {
-        let _cable = cable();
+        let _veth = veth_pair();
         let config = XdpConfig::new("near", OURS);
         let link = XdpLink::open(&config).unwrap();
         let error = XdpLink::open(&config).unwrap_err();
@@ -180,7 +180,7 @@ fn a_queue_has_one_user_and_the_program_is_detached_with_the_link() {
 #[test]
 fn invalid_configurations_are_refused_with_the_remedy() {
     isolated_test_of_root(|| {
-        let [near, _far] = cable();
+        let [near, _far] = veth_pair();
         let config = || XdpConfig::new("near", OURS);
         let refused = |config: &XdpConfig| XdpLink::open(config).unwrap_err();
         assert!(matches!(refused(&XdpConfig::new("nowhere", OURS)), XdpError::Interface(_)));
@@ -207,7 +207,7 @@ fn invalid_configurations_are_refused_with_the_remedy() {
 #[test]
 fn a_program_compares_the_maximum_number_of_addresses() {
     isolated_test_of_root(|| {
-        let _cable = cable();
+        let _veth = veth_pair();
         let addresses: Vec<_> =
             (KERNEL.to_bits()..).map(Ipv4Addr::from_bits).take(MOST_ADDRESSES).collect();
         let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
@@ -224,7 +224,7 @@ fn a_program_compares_the_maximum_number_of_addresses() {
 #[test]
 fn frames_are_received_up_to_the_budget() {
     isolated_test_of_root(|| {
-        let _cable = cable();
+        let _veth = veth_pair();
         let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mut right = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
         assert_eq!(send(&mut left, (0..200).map(|number| numbered_frame(KERNEL, number))), Ok(200));
@@ -244,7 +244,7 @@ fn frames_are_received_up_to_the_budget() {
 #[test]
 fn a_starved_link_is_ready_while_there_is_a_free_frame() {
     isolated_test_of_root(|| {
-        let _cable = cable();
+        let _veth = veth_pair();
         let mut link =
             XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("near", OURS) }).unwrap();
         let _other = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
@@ -267,7 +267,7 @@ fn a_starved_link_is_ready_while_there_is_a_free_frame() {
 #[test]
 fn the_link_is_down_with_its_interface() {
     isolated_test_of_root(|| {
-        let [near, _far] = cable();
+        let [near, _far] = veth_pair();
         let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         near.set_down().unwrap();
         assert_eq!(send(&mut link, [numbered_frame(KERNEL, 1)]), Err(LinkError::Down));

@@ -147,7 +147,7 @@ fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
 
 /// Creates a veth pair between the kernel, which becomes a router, and a new network namespace.
 /// Returns the kernel's end of the pair, and the namespace.
-fn cable_behind_the_kernel() -> (KernelInterface, Network) {
+fn veth_behind_the_kernel() -> (KernelInterface, Network) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
     far.move_to_process(network.id()).unwrap();
@@ -182,7 +182,7 @@ fn cable_behind_the_kernel() -> (KernelInterface, Network) {
 fn datagrams_are_sent_in_smaller_fragments_when_the_path_mtu_shrinks() {
     isolated_test(|| {
         let Some(net) = network(|tap| tap) else { return };
-        let (near, network) = cable_behind_the_kernel();
+        let (near, network) = veth_behind_the_kernel();
         for [_, behind] in BEHIND {
             near.set_mtu(Bytes::new(1_500)).unwrap();
             let receiver = network.run(move || UdpSocket::bind((behind, 0)).unwrap());

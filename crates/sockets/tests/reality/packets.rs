@@ -15,8 +15,8 @@ const BYTES: u64 = 32 << 20;
 
 /// Creates a veth pair. Our host uses `near`; the kernel has the other end in the returned
 /// namespace.
-fn cable() -> Network {
-    Network::behind_cable(["near", "far"], KERNEL).unwrap().1
+fn veth_pair() -> Network {
+    Network::behind_veth(["near", "far"], KERNEL).unwrap().1
 }
 
 /// Starts our host on this link.
@@ -26,7 +26,7 @@ fn network<L: Link + Readiness + Send + 'static>(link: L, mac: [u8; 6]) -> Net {
 }
 
 fn by_packets(offloads: bool) -> (Net, Network) {
-    let kernels = cable();
+    let kernels = veth_pair();
     let link = PacketLink::open(&PacketConfig { offloads, ..PacketConfig::new("near") }).unwrap();
     let mac = link.mac();
     (network(link, mac), kernels)
@@ -78,7 +78,7 @@ fn without_offloads_no_frame_exceeds_the_mtu() {
 #[test]
 fn af_xdp_carries_both_directions_past_the_kernel_on_our_side() {
     isolated_test_of_root(|| {
-        let kernels = cable();
+        let kernels = veth_pair();
         // A veth pair does not complete checksums, so the kernel has to compute them.
         kernels.run(|| KernelInterface::named("far").unwrap().set_checksum_offload(false).unwrap());
         let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::{fs, thread};
 
-/// The addresses of the router and of the receiver, on the cable behind the router.
+/// The addresses of the router and of the receiver, on the veth pair behind the router.
 pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
@@ -24,7 +24,7 @@ pub(crate) fn route_behind(config: &mut StackConfig) {
     config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
 }
 
-/// Sends `bytes` bytes to a network behind the kernel. The MTU of that network's cable shrinks
+/// Sends `bytes` bytes to a network behind the kernel. The MTU of that network's veth pair shrinks
 /// during the transfer.
 pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     let network = Network::new().unwrap();

@@ -63,7 +63,7 @@ impl RoutedPath {
         tap.interface().set_up().unwrap();
         give(tap.interface(), addresses(ours, 1));
         let (router, peer) = (Network::new().unwrap(), Network::new().unwrap());
-        lay_cable(["first", "second"], &router);
+        connect_by_veth(["first", "second"], &router);
         router.run({
             let id = peer.id();
             move || {
@@ -159,7 +159,7 @@ fn open_queues(count: usize) -> Option<Vec<Tap>> {
 }
 
 /// Creates a veth pair between the network namespace of the test and another one.
-fn lay_cable([near, far]: [&str; 2], network: &Network) {
+fn connect_by_veth([near, far]: [&str; 2], network: &Network) {
     let (near, end) = KernelInterface::create_veth(near, far).unwrap();
     end.move_to_process(network.id()).unwrap();
     near.set_up().unwrap();
