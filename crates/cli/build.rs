@@ -12,15 +12,15 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// Returns the hash of the checked-out commit, with a note if files of the crates differ from that
-/// commit. Returns `None` outside of a git checkout.
+/// Returns the hash of the checked-out commit, with a note if the files of the crates have
+/// uncommitted changes. Returns `None` outside of a git checkout.
 fn commit() -> Option<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // Cargo runs this program again when one of the watched paths changes. Git's log of `HEAD`
-    // changes with every commit, and the folder of the crates with every edit.
+    // Cargo runs this program again if one of these paths changes. Git's log of `HEAD` changes with
+    // every commit. The folder of the crates changes with every edit.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {

@@ -88,8 +88,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
     }
 }
 
-/// Allows negative numbers as values of options, so that the error about `-1` concerns the number
-/// and not an unknown flag.
+/// Allows negative numbers as values of options. The error about `-1` then says that the number is
+/// invalid, and not that `-1` is an unknown flag.
 fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let takes_a_value = arg.get_long().is_some() && arg.get_action().takes_values();
@@ -174,8 +174,8 @@ mod tests {
         }
     }
 
-    /// Clap wraps the texts below the options at the terminal's width, so a manual line break would
-    /// produce short lines.
+    /// Clap wraps the texts below the options at the terminal's width. A manual line break in such
+    /// a text would leave a short line in the middle of a paragraph.
     #[test]
     fn texts_below_the_options_have_no_manual_line_breaks() {
         fn look_at(command: &clap::Command) {

@@ -68,8 +68,9 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Returns the width of standard output in columns, and whether to print colours. Colours need a
-/// terminal that supports them, and are off if `NO_COLOR` is set (no-color.org).
+/// Returns the style of the report: the width of standard output in columns, and whether to print
+/// colours. Colours need a terminal that supports them, and are off if `NO_COLOR` is set
+/// (no-color.org).
 pub(crate) fn style() -> Style {
     if !io::stdout().is_terminal() {
         return Style::PLAIN;
@@ -81,7 +82,8 @@ pub(crate) fn style() -> Style {
 }
 
 /// Checks that the requested files can be written, and creates none of them. Commands call this
-/// function before long work. `cannot` converts an I/O error to a failure.
+/// function before long work, so that the work is not lost to an unwritable file. `cannot` converts
+/// an I/O error to a failure.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -95,7 +97,8 @@ fn try_to_open(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // The path is a symbolic link whose target does not exist yet.
+                // The path is a symbolic link whose target does not exist yet, so the target is
+                // tested.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }
@@ -106,8 +109,9 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns an error if two results would go to one file, or a result would overwrite a file in
-/// `kept`. Devices and pipes may receive several results.
+/// Returns an error if two results would go to one file. Also returns an error if a result would
+/// overwrite a file in `kept`, the files that the command needs. Devices and pipes may receive
+/// several results.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -132,7 +136,8 @@ pub(crate) fn are_apart<'a>(
     Ok(())
 }
 
-/// Resolves symbolic links in a path whose last component may not exist yet.
+/// Resolves symbolic links in a path, so that two names of one file become equal. The last
+/// component of the path may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -156,8 +161,8 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// Converts the error of writing a file to a failure. The contents can be computed again, so the
-/// message suggests another file name.
+/// Converts the error of writing a file to a failure. No data is lost, because the contents can be
+/// computed again. The message therefore only suggests another file name.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))
@@ -195,8 +200,8 @@ impl Page {
     }
 }
 
-/// Converts the result of a write to standard output: true for success, false for a closed pipe, an
-/// error for any other failure.
+/// Converts the result of a write to standard output. Returns true for success, false if a closed
+/// pipe was the cause, and an error for any other failure.
 fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
@@ -212,7 +217,8 @@ pub(crate) fn finish(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            // Errors are ignored: without standard error, the exit code is all that remains.
+            // Errors are ignored: if standard error cannot be written, only the exit code shows the
+            // failure.
             let _ = writeln!(io::stderr(), "{failure}");
             ExitCode::from(failure.exit_code())
         }

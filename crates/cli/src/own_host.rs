@@ -70,8 +70,9 @@ impl AddressArgs {
         })
     }
 
-    /// Returns an error if an option for the address or link of linerate's host is given. Called
-    /// for commands that use no linerate host on an interface.
+    /// Returns an error if an option for the address or link of linerate's host is given. Commands
+    /// call it if they use no linerate host on an interface, so that the option would have no
+    /// effect.
     pub(crate) fn need_none(&self) -> Result<(), Failure> {
         let given = [
             ("--address", self.address.is_some()),
@@ -113,8 +114,9 @@ pub(crate) struct OwnHostArgs {
 }
 
 impl OwnHostArgs {
-    /// Returns the name of the requested congestion control; `None` if none was requested. Returns
-    /// an error if the chosen TCP, the kernel's or linerate's, does not support it.
+    /// Returns the name of the requested congestion control; `None` if none was requested. Without
+    /// `--on`, the name must be one of the kernel's, otherwise one of linerate's. Returns an error
+    /// for any other name.
     pub(crate) fn congestion(&self) -> Result<Option<String>, Failure> {
         let Some(name) = &self.congestion else { return Ok(None) };
         let checked = match self.on {
@@ -125,8 +127,8 @@ impl OwnHostArgs {
         Ok(Some(name.clone()))
     }
 
-    /// Returns the kernel's network if `--on` is absent. Otherwise starts a linerate host on the
-    /// interface.
+    /// Returns the network of the command. Without `--on`, it is the kernel's. Otherwise, it is
+    /// that of a new linerate host on the interface.
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),

@@ -33,8 +33,8 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// First argument of the process that keeps a CPU busy half of the time. Names of diagnoses that
-/// run beside this process begin with this word.
+/// First argument of the process that keeps a CPU busy half of the time. If a diagnosis runs beside
+/// this process, its name begins with this word.
 const BYSTANDER: &str = "bystander";
 
 /// Creates paths with known limits, diagnoses each path with `linerate why`, and prints how often
@@ -73,7 +73,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         bystand();
     }
     let Options { word, folder: kept, seed } = Options::parse();
-    // `unshare` of a user namespace requires a process with a single thread, so no thread may have
+    // `unshare` of a user namespace fails if the process has several threads, so no thread may have
     // been started before.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
@@ -84,7 +84,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = seed.map_or_else(plants::fixed, plants::drawn);
     let alone = plants.iter().map(|plant| (plant.name.clone(), false, plant));
-    // A diagnosis beside the bystander process may name no limit, but must not name a wrong limit.
+    // Each path of the kernel's TCP is diagnosed a second time, beside the bystander process. Such
+    // a diagnosis need not name a limit, but must not name a wrong one.
     let disturbed = plants
         .iter()
         .filter(|plant| matches!(plant.place, Place::Kernel(_) | Place::Loopback { .. }))

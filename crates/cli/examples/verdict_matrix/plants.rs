@@ -142,7 +142,7 @@ const SCALING: &str = "net/ipv4/tcp_window_scaling";
 const CUBIC: &str = "--congestion cubic";
 const RENO: &str = "--congestion reno";
 
-/// Returns the plants (paths with one deliberate limit) whose values are fixed.
+/// Returns the plants (paths with one deliberate limit) whose values do not depend on a seed.
 pub(crate) fn fixed() -> Vec<Plant> {
     [in_simulation(), in_process(), over_veth(), at_the_ends(), on_the_path(), held_out()]
         .into_iter()
@@ -271,8 +271,9 @@ fn on_the_path() -> Vec<Plant> {
     ]
 }
 
-/// Returns plants that were first run after the diagnosis rules were finished. Some rules have been
-/// changed since, so only a new seed of [`drawn`] tests them with unknown plants.
+/// Returns plants that were first diagnosed after the rules of the diagnosis were finished. Some
+/// rules have been changed since then, so these plants are no longer an independent test. Only
+/// [`drawn`] with a new seed is one.
 fn held_out() -> Vec<Plant> {
     vec![
         with(
@@ -335,7 +336,8 @@ fn held_out() -> Vec<Plant> {
 }
 
 /// Returns plants whose strength, round-trip time and congestion control a seed determines. The
-/// diagnosis rules are not tuned to a seed, so these plants show how well the rules generalise.
+/// rules of the diagnosis were not adjusted to any seed, so these plants show whether the rules
+/// also hold for other values.
 ///
 /// The planted limit of each path is far below its other limits. Every other link or buffer allows
 /// at least three times the planted rate.
@@ -351,8 +353,8 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for buffer in [draw.log(20_000, 60_000), draw.log(60_000, 200_000)] {
         let (delay, why) = (draw.log(5, 40), draw.congestion());
-        // The kernel charges twice the size of the data to a send buffer, so half of `buffer` is
-        // the window.
+        // The kernel charges a send buffer with twice the size of the data. At most half of
+        // `buffer` is therefore in flight, which determines the planted rate.
         let path = draw.path(delay, buffer / 2 * 1_000 / (2 * delay));
         let near = set(WMEM, &format!("4096 {} {buffer}", buffer / 2));
         plants.push(with("drawn-send", "send-buffer", why, Kernel { near, ..path }));
@@ -472,9 +474,9 @@ impl Draw {
         if self.0.rand_u64().is_multiple_of(2) { CUBIC } else { RENO }
     }
 
-    /// Returns a path with this delay in milliseconds. At random, half of the paths also have a
-    /// link with a queue of 50 ms. The rate of this link is three to ten times `bytes_per_second`,
-    /// the planted limit.
+    /// Returns a path with this delay in milliseconds. A random half of these paths also has a link
+    /// with a queue, which takes about 50 ms to empty. The rate of this link is three to ten times
+    /// `bytes_per_second`, the planted limit.
     fn path(&mut self, delay: u64, bytes_per_second: u64) -> Kernel {
         let bits = bytes_per_second * 8 * self.log(3, 10);
         if self.0.rand_u64().is_multiple_of(2) {

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 /// Duration of one diagnosis, in seconds.
 pub(crate) const SECONDS: &str = "30";
 
-/// Runs `linerate why` with these arguments, which spaces separate. Returns the limit that it names
-/// in the JSON file.
+/// Runs `linerate why` with these arguments, which are separated by spaces. Returns the limit that
+/// the command writes to the file `json`.
 pub(crate) fn ask(words: &str, json: &Path) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program()?);
     command

@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Time that the relay sleeps after a pass over both links in which it moved no frame.
+/// Time that the relay sleeps if it found no frame on either link.
 const TURN: Duration = Duration::from_micros(200);
 /// Maximum number of frames that the relay queues in each direction.
 const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    // Each plant gets new namespaces. In a shared namespace, settings and the kernel's cached
-    // metrics of a peer would affect later plants.
+    // Each plant gets new namespaces. In shared namespaces, the settings of one plant, and the
+    // metrics of a peer that the kernel caches, would affect the next plant.
     let (near_network, far_network) = (Network::new()?, Network::new()?);
     let relay = if kernel.is_direct {
         connect_by_veth(kernel, &near_network, &far_network)?;
@@ -44,8 +44,8 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
     let words = kernel.sink.clone();
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
-        // The kernel applies some route metrics only from its second connection on, so a first
-        // connection is opened before the diagnosis.
+        // The kernel applies some route metrics only from its second connection to a peer on. A
+        // first connection is therefore opened before the diagnosis.
         near_network.run(connect_once)?;
     }
     let _hogs = (0..kernel.hogs)
@@ -156,8 +156,9 @@ impl Relay {
     }
 }
 
-/// Model of a receive ring that is emptied at a fixed rate. A frame that finds the ring full gets
-/// an EtherType that the receiving kernel does not know, so that the kernel drops and counts it.
+/// Model of a receive ring from which the machine takes frames at a fixed rate. If a frame finds
+/// the ring full, its EtherType is replaced by one that the receiving kernel does not know. The
+/// kernel then drops and counts the frame.
 struct BusyRing {
     ring: Ring,
     /// Time at which the last frame in the ring will have been processed.
@@ -207,8 +208,8 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames. Calls the link even if the queue is empty, because the link then sends frames
-/// that it has delayed.
+/// Sends all frames of a queue on a link. The link is called even if the queue is empty, because it
+/// then sends frames that it has delayed as an impairment.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

@@ -46,8 +46,7 @@ struct Sweep {
     runs: Vec<RunRecord>,
 }
 
-/// The fields of a JSON report that a comparison reads. All other fields can be computed from
-/// these.
+/// The fields of a JSON report that a comparison reads. All other fields are computed from these.
 #[derive(Deserialize)]
 struct Document {
     plan: Plan,

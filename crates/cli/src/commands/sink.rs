@@ -103,7 +103,8 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
             scope.spawn(|| page.serve(interrupt, || metrics().text()));
         }
         let summary = sink.serve(interrupt, &tell);
-        // The thread that serves metrics must end with the service, even if the service failed.
+        // The thread that serves metrics must end with the service, even if the service failed. The
+        // raised interrupt ends it.
         interrupt.raise();
         summary
     });

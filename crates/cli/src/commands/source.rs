@@ -78,7 +78,8 @@ pub(crate) struct SourceArgs {
     seed: u64,
 }
 
-/// Sends data until a limit is reached, the peer closes, or the user presses Ctrl-C.
+/// Sends data until the limit of `--bytes` or `--seconds` is reached, the peer closes, or the user
+/// presses Ctrl-C.
 pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let supply = Supply {
         bytes: args.bytes,

@@ -67,7 +67,8 @@ fn raw_capture(link_type: u32) -> Vec<u8> {
 fn ipv6_is_printed_in_captures_without_a_link_header() {
     let folder = tempfile::tempdir().unwrap();
     let expected = "  0.000000000   IP6 2001:db8::1.53 > 2001:db8::2.54: UDP, length 0\n";
-    // LINKTYPE_RAW, LINKTYPE_IPV6, then DLT_RAW of most systems (12) and of OpenBSD (14).
+    // Numbers of the link types for IP packets without a link header: LINKTYPE_RAW (101),
+    // LINKTYPE_IPV6 (229), and DLT_RAW of most systems (12) and of OpenBSD (14).
     for link_type in [101, 229, 12, 14] {
         let file = kept(folder.path(), &raw_capture(link_type));
         assert_eq!(run(&["dump", &file]), (0, expected.into(), String::new()), "{link_type}");

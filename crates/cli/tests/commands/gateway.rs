@@ -36,7 +36,7 @@ fn far_network() -> Network {
     far
 }
 
-/// A gateway process for the clients in a namespace. The process is killed when this value is
+/// A gateway process whose clients are in a namespace. The process is killed when this value is
 /// dropped.
 struct Gateway(Child, BufReader<std::process::ChildStderr>);
 
@@ -154,7 +154,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // A TCP socket reports all errors of the table, but a UDP socket reports only
+            // A TCP socket reports every expected error above. A UDP socket reports only
             // `ConnectionRefused`.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
@@ -224,7 +224,8 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
         stream.read_exact(&mut [0; 6]).unwrap();
         assert!(get(&metrics).contains("flows{state=\"tcp\"} 1"));
         gateway.interrupt();
-        // The gateway has handled the signal when it refuses a new connection.
+        // The test waits until the gateway has handled the signal. From then on, the gateway
+        // refuses new connections.
         let mut attempts = 0;
         while let Ok(another) = clients.run(move || TcpStream::connect(server)) {
             drop(another);

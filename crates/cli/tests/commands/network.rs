@@ -71,8 +71,8 @@ fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
         let mut sink = kernels_sink(&far);
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        // A run of 1 TiB never finishes, so every run takes the longest time that the budget
-        // allows.
+        // A run of 1 TiB never finishes. Every run therefore takes the maximum time that the budget
+        // allows for one run.
         let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
                      --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
@@ -160,7 +160,8 @@ fn kernels_sink(far: &Network) -> Background {
 /// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // A time budget would cut the runs with small buffers short.
+    // There is no time budget, because it would end the runs with small buffers before all bytes
+    // arrive.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =
@@ -219,9 +220,9 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // The sink also uses linerate's TCP. AF_XDP would receive incomplete checksums from the
-        // kernel's TCP: the kernel leaves checksums to the device, and a veth device does not
-        // compute them.
+        // The sink also uses linerate's TCP. With the kernel's TCP, AF_XDP would receive packets
+        // without complete checksums: the kernel leaves checksums to the device, and a veth device
+        // does not compute them.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -275,8 +276,9 @@ fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
     });
 }
 
-/// Executes `linerate sweep` through the interface `left`. Applies `change` to this interface after
-/// the first run of the sweep, and returns the last line that the command writes to standard error.
+/// Executes `linerate sweep` through the interface `left`, and applies `change` to this interface
+/// after the first run of the sweep. Returns the final line that the command writes to standard
+/// error.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

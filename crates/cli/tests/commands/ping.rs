@@ -12,8 +12,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Can this machine create a TAP device in a private network? If not, a message says that the test
-/// is skipped.
+/// Can this machine create a TAP device in a private network? If not, prints that the test is
+/// skipped.
 fn has_tap() -> bool {
     let device = File::options().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = device {
@@ -173,8 +173,8 @@ impl DhcpServer {
             }
             spawned => spawned.unwrap(),
         };
-        // dnsmasq serves clients once it has printed the address range. A thread reads the further
-        // output, so that a full pipe does not block dnsmasq.
+        // dnsmasq serves clients as soon as it has printed the address range. A thread then reads
+        // all later output, so that a full pipe does not block dnsmasq.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("IP range")), "dnsmasq has ended");
         std::thread::spawn(move || lines.for_each(drop));
@@ -259,7 +259,7 @@ fn the_kernel_answers_on_a_tun_device() {
 }
 
 /// On a TUN device, no neighbour discovery delays the first packet. The kernel must therefore be
-/// able to use its new IPv6 address before that packet arrives.
+/// able to use its new IPv6 address when that packet arrives.
 #[test]
 fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
     if !has_tap() {
@@ -320,8 +320,8 @@ fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     });
 }
 
-/// The capture file is created late, when the device already exists and the requests are built.
-/// Even then, the command must print nothing but the error.
+/// The command creates the capture file only after the device exists and the requests are built.
+/// Even then, it must print nothing but the error.
 #[test]
 fn a_capture_that_cannot_be_written_prints_only_the_error() {
     if !has_tap() {

@@ -80,7 +80,7 @@ fn begin_endless(directory: &Path) -> Child {
 }
 
 /// Kills sweeps at several moments: before the folder exists, when each of its files appears, and
-/// after many runs. Each folder that exists must remain readable.
+/// after many runs. If the folder exists, its report must be possible.
 #[test]
 fn a_sweep_killed_at_any_moment_is_reported() {
     type Moment = fn(&Path) -> bool;
@@ -122,7 +122,7 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     is_readable(directory.path(), "many runs");
 }
 
-/// Asserts that the folder of a running sweep can be reported, if it exists.
+/// Asserts that a report of a running sweep is possible as soon as its file of runs exists.
 fn is_readable_if_begun(directory: &Path) {
     if directory.join("night/runs.jsonl").exists() {
         let words = ["report", "night"];

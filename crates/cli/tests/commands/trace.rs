@@ -21,8 +21,8 @@ fn use_addresses_at_once(interface: &KernelInterface) {
     fs::write(setting, "0").unwrap();
 }
 
-/// Creates a TAP device `lab0`. Behind the device, the kernel is a router to a host in another
-/// namespace. Returns `None` if this machine cannot create the device.
+/// Creates a TAP device `lab0`, and a host in another namespace. The kernel behind the device is
+/// the router to this host. Returns `None` if this machine cannot create the device.
 fn networks() -> Option<Network> {
     let mut ip = Command::new("ip");
     let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();

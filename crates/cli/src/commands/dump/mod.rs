@@ -113,8 +113,9 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Writes the seconds since the first packet, to the nanosecond. The value can be negative, because
-/// packets of several interfaces may not be in the order of their times.
+/// Writes the seconds since the first packet of the file, to the nanosecond. The value is negative
+/// if the packet was captured before the first one: packets of several interfaces may not be in the
+/// order of their times.
 fn write_time(
     f: &mut fmt::Formatter<'_>,
     time: Option<Duration>,

@@ -8,8 +8,8 @@ use linerate_wire::{
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of directions to remember. Segments of further directions are printed with
-/// absolute sequence numbers.
+/// Maximum number of directions whose sequence numbers are remembered. Segments of other directions
+/// are printed with absolute numbers.
 const MAX_DIRECTIONS: usize = 1 << 18;
 
 /// One direction of a connection.
@@ -19,16 +19,16 @@ struct Direction {
     to: SocketAddr,
 }
 
-/// The sequence number of the first segment seen in each direction. This segment is the SYN if the
-/// SYN was captured.
+/// The base of each direction: the sequence number of its SYN, or of the first captured segment if
+/// the SYN was not captured.
 #[derive(Debug, Default)]
 pub(super) struct SequenceNumbers(HashMap<Direction, SeqNum>);
 
 impl SequenceNumbers {
-    /// Returns the bases: the numbers to subtract from the sequence and acknowledgement number of a
-    /// packet, as tcpdump chooses them. The base of a direction is the sequence number of its SYN
-    /// or of its first captured segment. This first segment itself is printed with absolute
-    /// numbers.
+    /// Returns the numbers to subtract from the sequence and acknowledgement number of a packet
+    /// (the bases), as tcpdump chooses them. The base of a direction is the sequence number of its
+    /// SYN or of its first captured segment. The number from which a base is taken is itself
+    /// printed unchanged.
     pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
         let bytes = match packet.link_type {
             LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
@@ -57,7 +57,8 @@ impl SequenceNumbers {
         }
         let seq = self.base(Direction { from, to }, segment.seq);
         let has_ack = flags.contains(TcpFlags::ACK);
-        // A SYN occupies one sequence number, so its acknowledgement is one above the base.
+        // If the other direction has no base yet, this is taken as the acknowledgement of its SYN.
+        // A SYN occupies one sequence number, so the base is one below the acknowledgement number.
         let ack = if has_ack {
             self.base(Direction { from: to, to: from }, segment.ack - 1)
         } else {
@@ -83,8 +84,8 @@ impl SequenceNumbers {
     }
 }
 
-/// Returns the source address, the destination address and the TCP segment of an IP packet; `None`
-/// if the packet does not hold a whole segment.
+/// Returns the source address, the destination address and the TCP segment of an IP packet. Returns
+/// `None` if the packet carries no TCP segment, or only a fragment of one.
 fn segment(bytes: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
     if bytes.first()? >> 4 == 6 {
         let packet = Ipv6Packet::parse(bytes).ok()?;

@@ -31,8 +31,8 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     let mut gateways = args.address.clone();
     let is_small = mtu < SMALLEST_IPV6_MTU;
     if gateways.is_empty() {
-        // A kernel without IPv6 cannot configure an IPv6 address. There, only an explicit
-        // `--address` requests IPv6.
+        // A kernel without IPv6 cannot configure an IPv6 address. On such a kernel, the default
+        // addresses contain only IPv4, and `--address` must request IPv6 explicitly.
         let has_ipv6 = !is_small && Path::new("/proc/sys/net/ipv6").exists();
         gateways = GatewayConfig::default().addresses;
         gateways.retain(|gateway| has_ipv6 || gateway.address().is_ipv4());

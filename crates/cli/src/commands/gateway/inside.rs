@@ -14,8 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Transmit queue length of the device, in packets per queue. The queue absorbs packets while the
-/// gateway is busy.
+/// Transmit queue length of the device, in packets for each of its queues. A queue stores packets
+/// from the clients while the gateway is busy.
 const QUEUE: u32 = 1_000;
 
 /// Opens the TUN device, passes its descriptors to the gateway, and executes the user's program.

@@ -58,8 +58,8 @@ pub(super) fn open_inside(
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
-    // Without FD_CLOEXEC the child inherits this descriptor. This descriptor leaks into no other
-    // child, because no other thread starts a process here.
+    // Without FD_CLOEXEC, the child process inherits this descriptor. No other child inherits it,
+    // because no other thread starts a process at this time.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
@@ -102,8 +102,8 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     };
     let listener = UnixListener::bind(path).map_err(cannot)?;
     let stream = listener.accept().map_err(cannot);
-    // The path served a single client, whose stream remains open. After the removal, further
-    // clients fail to connect.
+    // The path has served its only client, whose stream remains open. After the path is removed, no
+    // other program can connect to it.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
 }

@@ -32,8 +32,8 @@ const fn describe(config: &SerialConfig) -> &'static str {
     }
 }
 
-/// Returns the address of linerate's host, or an error if a server would have to provide the
-/// address: a serial line has no DHCP server.
+/// Returns the address of linerate's host. Returns an error if a server would have to provide it,
+/// because a serial line has no DHCP server.
 pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
     series.own.ok_or_else(no_server)
 }
@@ -71,8 +71,8 @@ pub(super) fn with_neighbour<T>(
         let outcome = work(near);
         stop.raise();
         match neighbour.join() {
-            // The near end closes the line when it has finished. Only the far end sees this as a
-            // link error.
+            // The near end closes the line when it has finished, which is a link error for the far
+            // end only. The error is therefore ignored.
             Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
             Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -81,12 +81,13 @@ pub(super) fn with_neighbour<T>(
 }
 
 /// Adapts a host's configuration to a serial line. RFC 1144 compression saves most if the IPv4
-/// identification increases by one with each packet (§3.2.2). It cannot compress segments with
-/// timestamps.
+/// identification increases by one with each packet (§3.2.2), so packets are counted. It cannot
+/// compress segments with timestamps, so these are off.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;
-    // Delayed ACKs let the echoed character carry the acknowledgement, which saves a packet.
+    // Each acknowledgement is delayed, so that the segment with the echoed character carries it.
+    // This saves a packet for each character.
     config.tcp.acks = linerate_tcp::AckRule::Modern { quick: 0 };
     config
 }

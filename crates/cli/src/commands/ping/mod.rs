@@ -109,8 +109,8 @@ fn send_requests<L: Link + Readiness>(
         }
     };
     let tell = |answer: &Answer| {
-        // A closed pipe on standard output stops the command, unless the capture file still needs
-        // frames.
+        // A closed pipe on standard output stops the command. If there is a capture file, the
+        // command continues, because the file still needs frames.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }

@@ -27,8 +27,8 @@ pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Types to a second linerate host in this process. If `--header-compression` is absent, types once
-/// with and once without header compression.
+/// Types to a second linerate host in this process. If `--header-compression` is absent, all
+/// characters are typed twice: with header compression and without it.
 fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let usual = configuration(series, baud)?;
     let configs = match series.args.own.link.header_compression {
@@ -89,7 +89,9 @@ fn heading(series: &Series<'_>, line: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Formats a row of the table: bytes for each echoed character, and echo times.
+/// Formats a row of the table, for characters typed with or without header compression. The row
+/// contains the bytes for each echoed character in both directions: first those of the packets,
+/// then those on the line, with framing. The echo times in milliseconds follow.
 fn row(header_compression: bool, tally: &TypedTally) -> String {
     let mut row = format!("{:<11}", if header_compression { "on" } else { "off" });
     let counts = |direction: &DirectionCounters| [direction.compressed_bytes, direction.line_bytes];

@@ -33,7 +33,8 @@ impl Against {
         }
     }
 
-    /// Does a script take more real time than `longest`? Always false in virtual time.
+    /// Does a script take more real time than `longest`? A script against linerate's host never
+    /// does, because it runs in virtual time.
     pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
         self == Self::Kernel && file.script.least_time() > longest
     }

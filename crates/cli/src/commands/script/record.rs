@@ -63,7 +63,9 @@ impl Capture {
     }
 
     pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
-        // Packets of a script for IPv4 can exceed its MTU when they are translated to IPv6.
+        // A script for IPv4 may be translated to IPv6. Its packets then become longer and can
+        // exceed the MTU of the script, so the largest packet determines the MTU in the capture
+        // file.
         let longest = report.trace.iter().map(|packet| packet.bytes.len()).max().unwrap_or(0);
         let mtu = usize::from(named.script.settings.mtu).max(longest);
         let capabilities = Capabilities::new(Medium::Ip, mtu);
@@ -76,8 +78,8 @@ impl Capture {
                 bytes: &packet.bytes,
             });
         }
-        // Times in a capture file should not decrease, so each script begins after the previous
-        // one.
+        // Times in a capture file should not decrease. The packets of each script therefore begin
+        // after those of the previous script.
         self.begin += report.took;
     }
 

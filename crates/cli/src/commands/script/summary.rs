@@ -5,7 +5,7 @@ use linerate_script::Verdict;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The name of a script, and its result if the script was run.
+/// The name of a script, and its result; `None` if the script was not run.
 pub(super) type Outcome<'a> = (&'a str, Option<&'a Verdict>);
 
 /// Returns the lines of the summary: the results of each folder if there are several folders, the
@@ -67,8 +67,8 @@ pub(super) fn scripts(count: usize) -> String {
     format!("{count} {}", if count == 1 { "script" } else { "scripts" })
 }
 
-/// Returns the command's failure if a script did not pass. Failed scripts take precedence over
-/// refused ones.
+/// Returns an error if a script did not pass. If some scripts failed and others were refused, the
+/// error is that of the failed scripts.
 pub(super) fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     let any = |is: fn(&Verdict) -> bool| outcomes.iter().filter_map(|row| row.1).any(is);
     if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {

@@ -1,4 +1,6 @@
-//! `linerate sim controls`: removes one cause after the other from the model, and shows the effect.
+//! `linerate sim controls`: repeats the simulation of the machines of 1988, each time with one
+//! property of the model removed or changed. A large effect on throughput reveals a cause of the
+//! results.
 
 use super::night::threads;
 use crate::amounts::{size, small_count};

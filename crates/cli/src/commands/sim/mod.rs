@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        // A single run leaves no partial result, so Ctrl-C may end the process at once.
+        // A single run has no partial result to report, so Ctrl-C may end the process at once.
         SimCommand::Run(args) => run::run(args),
         SimCommand::Night(args) => night::run(args, &on_signals()?),
         SimCommand::Controls(args) => controls::run(args, &on_signals()?),

@@ -191,7 +191,7 @@ impl On {
         Self { kind, scenario: None, link: None, baud: None }
     }
 
-    /// Does `plan` have this engine, with the same scenario, interface or baud rate?
+    /// Does `plan` use this engine, with the same scenario, interface or baud rate as this value?
     fn is_of(&self, plan: &Plan) -> bool {
         let link = plan.host.as_ref().map(|host| &host.link);
         (self.kind, self.baud) == (plan.on, plan.baud)
@@ -276,8 +276,8 @@ impl SweepArgs {
         Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
     }
 
-    /// Returns the configuration of linerate's host for a sweep on an interface, `None` for other
-    /// engines. The given options replace the values of `kept`, the host of a resumed plan.
+    /// Returns the configuration of linerate's host for a sweep on an interface; `None` for other
+    /// engines. `kept` is the host of a resumed plan; given options replace its values.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
@@ -312,8 +312,9 @@ impl SweepArgs {
                 folder.display()
             ))
         };
-        // The engine is compared first. Otherwise the saved values of other options would be
-        // refused, because they have no meaning on the engine of the command line.
+        // The engine is compared first, so that the error names `--on`. Otherwise, other saved
+        // values would be refused first, because they have no meaning on the engine of the command
+        // line.
         if self.on.as_ref().is_some_and(|on| !on.is_of(kept)) {
             return Err(differs("--on"));
         }
@@ -340,7 +341,7 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
         baud: base.baud,
-        // On an interface, header compression is a field of `host`.
+        // On an interface, header compression belongs to `host`, and this field remains as it is.
         header_compression: compression
             .filter(|_| base.on != BenchKind::Interface)
             .or(base.header_compression),

@@ -40,8 +40,8 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, args)
 }
 
-/// Prints the estimated duration of the remaining runs on a serial line, which its bit rate
-/// determines.
+/// Prints the estimated duration of the remaining runs, if the sweep uses a serial line. The bit
+/// rate of the line determines this duration.
 fn tell_serial_time(store: &Store) {
     let (plan, runs) = (store.plan(), store.remaining().len());
     if let (Some(baud), Some(time)) = (plan.baud, plan.serial_time()) {
@@ -58,8 +58,8 @@ fn tell_serial_time(store: &Store) {
     }
 }
 
-/// A sweep in progress: the store of its complete runs, and the engine that makes the remaining
-/// runs.
+/// A sweep in progress: the store with its complete runs, and the engine that makes the remaining
+/// ones.
 struct Night {
     store: Store,
     /// The engine; `None` if all runs are complete.
@@ -67,8 +67,8 @@ struct Night {
 }
 
 impl Night {
-    /// Opens a new or resumed sweep. Creates the engine before the folder, because an invalid plan
-    /// must not leave a folder behind.
+    /// Begins a new sweep, or resumes an interrupted one. The engine is created before the folder,
+    /// so that an invalid plan leaves no folder behind.
     fn begin(args: &SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;

@@ -1,5 +1,5 @@
-//! The progress display of a sweep: a bar or a live heat map on a terminal, otherwise lines of
-//! text.
+//! The progress display of a sweep on standard error. On a terminal, it is a bar or a live heat
+//! map; otherwise it consists of lines of text.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation};
@@ -80,8 +80,8 @@ impl Live {
     }
 }
 
-/// Reference point of the time estimate: when this process began, and how many runs were complete
-/// then.
+/// Reference point for estimating the remaining time: when this process began to measure, and how
+/// many runs were complete at that time.
 struct Pace {
     began: Instant,
     done: u64,
@@ -118,8 +118,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Estimates the remaining time from the average duration of the runs of this process. Returns
-    /// `None` before the first run is complete.
+    /// Estimates the remaining time from the average duration of the runs that this process has
+    /// made. Returns `None` before its first run is complete.
     fn time_left(&self, progress: &Progress) -> Option<Duration> {
         let pace = self.pace.as_ref()?;
         let made = u32::try_from(progress.done - pace.done).ok().filter(|&made| made > 0)?;

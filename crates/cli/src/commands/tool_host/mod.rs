@@ -25,8 +25,8 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Maximum time to wait for an address from a router advertisement. Three router solicitations take
-/// nine seconds.
+/// Maximum time to wait for an address from a router advertisement. The host needs up to nine
+/// seconds to send three router solicitations (RFC 4861 §6.3.7).
 const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum time to wait for an address from a DHCP server.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -79,8 +79,8 @@ impl ToolHostArgs {
         Ok((destination, own))
     }
 
-    /// Opens an existing interface for a host with the address `own`, or with an unknown address if
-    /// `own` is `None`.
+    /// Opens an existing interface for a host with the address `own`; `None` if a server or a
+    /// router will provide the address later.
     pub(super) fn open(&self, spec: &LinkSpec, own: Option<IpCidr>) -> Result<AnyLink, Failure> {
         let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
         let link = AnyLink::open(spec, address, &self.link_options());
@@ -121,7 +121,8 @@ impl ToolHostArgs {
         mac: Option<[u8; 6]>,
         seed: &[u8; 32],
     ) -> StackConfig {
-        // A random address with the locally administered bit avoids collisions on a shared network.
+        // The locally administered bit marks an address that no manufacturer has assigned. A random
+        // address of this kind hardly collides with others on a shared network.
         let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
         let mac = MacAddress::new(mac.unwrap_or(random));
         let mut config = match own {
@@ -234,7 +235,8 @@ fn await_lease<L: Link + Readiness>(
     })
 }
 
-/// Converts the error of a tool that could not send `what` to `host` to a failure of the command.
+/// Converts the error of a tool to a failure of the command. `what` names the packet that could not
+/// be sent, and `host` the destination.
 pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
     match error {
         ToolError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(

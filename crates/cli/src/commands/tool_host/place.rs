@@ -19,8 +19,8 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     };
     let peer = Peer { host: host.to_owned(), port: 0 };
     if host.contains('%') {
-        // linerate's host has only one interface, so it needs no zone. The zone is resolved
-        // nevertheless, so that a misspelt interface name is reported.
+        // A zone of the address has no meaning for linerate's host, which has only one interface.
+        // The zone is resolved nevertheless, so that a misspelt interface name is reported.
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
@@ -48,8 +48,8 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // The link has the kernel's MAC address. The kernel and linerate's host would both form the
-        // same link-local address from it.
+        // The link shares the MAC address of the kernel. The kernel and linerate's host would both
+        // form the same link-local IPv6 address from it.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"
@@ -110,8 +110,8 @@ pub(super) fn own_address(
     }
 }
 
-/// Returns a second host address in the network of `destination`: /24 for IPv4, /64 for IPv6.
-/// Returns `None` if `destination` is not the address of a host.
+/// Returns an address for a second host in the network of `destination`, which is assumed to be a
+/// /24 for IPv4 and a /64 for IPv6. Returns `None` if `destination` is not the address of a host.
 fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     if !is_a_hosts(destination) {
         return None;
@@ -146,8 +146,8 @@ pub(in crate::commands) fn private_tap(
         .map_err(|error| failure(&error))?;
     let interface = tap.interface();
     let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
-    // The interface must be up first: only then does the kernel install the route of a new IPv6
-    // address at once.
+    // The interface is set up before the address is added. Otherwise, the kernel would not install
+    // the route of a new IPv6 address at once.
     let set_up = prepared
         .and_then(|()| interface.set_up())
         .and_then(|()| interface.add_address(destination, own.prefix_length()));

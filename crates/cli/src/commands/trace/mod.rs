@@ -98,7 +98,8 @@ impl Run<'_> {
     }
 }
 
-/// Formats the output line of a hop. Consecutive answers from one address show the address once.
+/// Formats the output line of a hop. If consecutive answers come from one address, the address is
+/// shown once.
 fn line(hop: &Hop) -> String {
     let mut line = format!("{:2} ", hop.number);
     let mut last = None;

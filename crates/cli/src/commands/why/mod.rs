@@ -50,17 +50,19 @@ nothing is concluded), not-identified (with all figures).";
 
 /// Seed of the random decisions in simulated paths.
 const SEED: u64 = 1988;
-/// Duration of the first transfer, as a share of the total time.
+/// Duration of the first transfer, and maximum duration of the later ones, as a share of the total
+/// time.
 const FIRST_SHARE: f64 = 0.133;
 /// Minimum duration of each transfer after the first one, as a share of the total time.
 const FURTHER_SHARE: f64 = 0.047;
 /// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
 /// total time. More time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.073;
-/// Minimum duration, in round-trip times, of each transfer after the first one. With this duration,
-/// slow start ends in the first half of the transfer, which is not observed.
+/// Duration of each transfer after the first one, in round-trip times, within the limits of the
+/// shares above. After this duration, slow start has ended in the first half of the transfer, which
+/// is not observed.
 const ROUND_TRIPS: f64 = 24.0;
-/// Minimum total time in seconds: shorter transfers would consist only of slow start.
+/// Minimum total time in seconds. With less time, each transfer would consist only of slow start.
 const MIN_SECONDS: u64 = 5;
 /// Maximum total time in seconds.
 const MAX_SECONDS: u64 = 600;
@@ -155,8 +157,8 @@ pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     write_json(args.json.as_deref(), &record)
 }
 
-/// Repeats the diagnosis until Ctrl-C. Each diagnosis opens a new connection, because the sink may
-/// have been restarted.
+/// Repeats the diagnosis until Ctrl-C. Each diagnosis opens new connections, because the sink may
+/// have been restarted since the previous diagnosis.
 fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     while !interrupt.is_raised() {
         let record = match diagnose(&mut *path(args)?, args.seconds, interrupt) {
@@ -175,7 +177,8 @@ fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces a file: writes a new file and renames it, so that readers never see a partial text.
+/// Replaces the text of a file. A new file is written first and then renamed, so that readers never
+/// see a partial text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -261,8 +264,9 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
-            // At half the rate, only half as many packets are sent in a given time. The run is
-            // therefore longer, so that it loses enough packets for a comparison of loss rates.
+            // At half the rate, only half as many packets are sent in a given time. The transfer is
+            // therefore longer than with other interventions, so that enough packets are lost to
+            // compare loss rates.
             NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
                 (Some(change), FIRST_SHARE * total)
             }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub(super) enum On {
     /// linerate's TCP at both ends of a link in memory.
     Stack,
-    /// linerate's TCP, which sends to the kernel's TCP through a TAP device.
+    /// linerate's TCP at one end of a TAP device, which sends to the kernel's TCP at the other end.
     Tap,
     /// The first bulk transfer of a simulated scenario.
     Scenario(String),
