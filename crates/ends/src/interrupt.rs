@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that stops operations. All clones share the flag, and an operation that can last longer
-/// than 0.1 s checks it regularly.
+/// A flag that stops operations. All clones are the same flag. An operation that can take longer
+/// than 0.1 s checks the flag regularly.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 

@@ -24,8 +24,8 @@ pub fn sysctl(name: &str) -> Option<String> {
     Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the content of the file at `path` without surrounding white space; `None` if the file
-/// cannot be read.
+/// Returns the content of the file at `path`, which usually is one line, without surrounding white
+/// space. Returns `None` if the file cannot be read.
 #[must_use]
 pub fn line_of(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;

@@ -40,8 +40,8 @@ pub struct Location {
     /// Address of the router for destinations outside the host's network; `None` if there is none.
     pub gateway: Option<IpAddr>,
     /// Does the link compress TCP/IP headers (RFC 1144)? If so, the host sends no TCP timestamps
-    /// and numbers its IPv4 packets consecutively in the identification field, so that compressed
-    /// headers are short.
+    /// and numbers its IPv4 packets consecutively in the identification field. Both make the
+    /// compressed headers shorter.
     pub compresses_headers: bool,
 }
 
@@ -75,8 +75,8 @@ impl OwnHost {
     }
 
     /// Does the link compress TCP/IP headers (RFC 1144)? If so, the host sends no TCP timestamps
-    /// and numbers its IPv4 packets consecutively in the identification field, so that compressed
-    /// headers are short.
+    /// and numbers its IPv4 packets consecutively in the identification field. Both make the
+    /// compressed headers shorter.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         matches!(self.link, LinkSpec::Serial(..)) && !matches!(self.header_compression, Some(false))

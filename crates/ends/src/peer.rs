@@ -43,8 +43,8 @@ impl Peer {
         }
     }
 
-    /// Returns the addresses at which a linerate host reaches the peer, without zones. A linerate
-    /// host has a single interface, so a link-local address needs no zone.
+    /// Returns the addresses at which a linerate host reaches the peer. They have no zones: a
+    /// linerate host has a single interface, so the interface for a link-local address is clear.
     ///
     /// # Errors
     /// The error of the resolver.

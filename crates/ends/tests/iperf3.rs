@@ -1,5 +1,5 @@
-//! Tests of both roles of iperf3's protocol: against each other, against hostile peers, and against
-//! iperf3 itself if it is installed.
+//! Tests of both roles of iperf3's protocol, client and server. The other role is played by
+//! linerate itself, by hostile peers, or by iperf3 if it is installed.
 
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-/// Minimum number of bytes that a test transfers on each stream.
+/// Number of bytes that a test transfers on each stream; a sending server may transfer more.
 const PIECE: usize = 64 << 10;
 
 /// Starts linerate's server, and calls `client` with its address. Returns the events of the server.
@@ -30,7 +30,8 @@ fn with_server(client: impl FnOnce(SocketAddr)) -> Vec<Event> {
         let serving = scope.spawn(move || server.serve(interrupt, &tell));
         client(address);
         interrupt.raise();
-        // A connection wakes the server, which then notices the interrupt.
+        // A connection wakes the server at once. Without it, the server would notice the interrupt
+        // only after a timeout.
         drop(TcpStream::connect(address));
         serving.join().unwrap().unwrap();
     });
@@ -68,7 +69,8 @@ fn exchange(address: SocketAddr, test: &Test) -> linerate_ends::iperf3::Results 
     client.end(&vec![PIECE as u64; test.streams], Duration::from_secs(1)).unwrap()
 }
 
-/// The tests to run: the number of streams, and whether the server sends.
+/// The tests to run: the number of streams, and whether the server sends the data (instead of the
+/// client).
 const CASES: [(usize, bool); 4] = [(1, false), (8, false), (1, true), (8, true)];
 
 #[test]
@@ -116,8 +118,8 @@ fn a_hostile_client_costs_one_line_and_the_next_one_is_served() {
             let mut peer = TcpStream::connect(address).unwrap();
             peer.write_all(&sent).unwrap();
             peer.shutdown(Shutdown::Write).unwrap();
-            // The read ends when the server has closed the connection. It fails with a reset if the
-            // server left data unread.
+            // Reads until the server has closed the connection. If the server has not read all
+            // data, it resets the connection and the read fails.
             let _ = peer.read_to_end(&mut Vec::new());
             exchange(address, &test(1, false));
         });
@@ -187,8 +189,8 @@ fn an_iperf3_server_serves_us() {
         return;
     }
     for (streams, is_reverse) in CASES {
-        // iperf3 can listen at the port of the closed listener at once, because iperf3 sets
-        // SO_REUSEADDR.
+        // A listener finds a free port, and is closed at once. iperf3 can listen at this port
+        // without delay, because it sets SO_REUSEADDR.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Command::new("iperf3")
             .args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"])

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Timeout for connecting, and for replies that a sink can send at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of requests for the sink's time after connecting, each of which measures a round trip.
-/// The shortest round-trip time is used.
+/// Number of requests for the sink's time after the connection is opened. Each of them measures a
+/// round trip, and the shortest time of all counts.
 const TIME_REQUESTS: u32 = 9;
-/// Maximum number of characters that are kept of a text from an untrusted peer.
+/// Maximum number of characters of a text from the peer. The rest of a longer text is dropped,
+/// because the peer is not trusted.
 const SHOWN: usize = 200;
 
 /// A sink on another machine, with the control connection to it.
@@ -35,9 +36,9 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects through `network` to the sink at `peer`, trying each of its addresses. Packets of
-    /// the control connection have at most `mtu` bytes, so that [`Remote::segment_payload`] can
-    /// report the size of a full segment.
+    /// Connects through `network` to the sink at `peer`, whose addresses are tried in turn. Packets
+    /// of the control connection have at most `mtu` bytes, as in a run. [`Remote::segment_payload`]
+    /// can therefore report the size of a full segment in a run.
     ///
     /// # Errors
     /// The peer cannot be reached, is not a linerate sink, or serves its maximum number of sweeps.
@@ -154,8 +155,8 @@ impl Remote {
         }
     }
 
-    /// Stops the run, and waits for the sink's report. The sink sends a report only if the data
-    /// connection has been accepted.
+    /// Stops the run, and waits for the sink's report. Without a data connection there is no
+    /// report, so the wait times out.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -164,7 +165,8 @@ impl Remote {
         self.await_done(Instant::now() + TIMEOUT)?.ok_or_else(|| LineError::TimedOut.into())
     }
 
-    /// Requests the sink's time `count` times, and keeps the shortest round-trip time.
+    /// Requests the sink's time `count` times. If one of the round trips is the shortest so far,
+    /// its time replaces the previous shortest time.
     fn measure_round_trip(&mut self, count: u32) -> Result<(), ControlError> {
         for _ in 0..count {
             let asked = Instant::now();
@@ -188,7 +190,8 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     let line = match lines.next(TIMEOUT) {
         Ok(line) => line,
         Err(LineError::TimedOut | LineError::Closed | LineError::TooLong | LineError::Io(_)) => {
-            // The peer may have sent data without a line end, as in a binary protocol.
+            // The peer has not sent a whole line, but may have sent data without a line end, as in
+            // a binary protocol. The error quotes this data.
             let said = lines.unfinished().map(|text| printable(&text));
             return Err(ControlError::NotLinerate { said });
         }
@@ -202,8 +205,8 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     }
 }
 
-/// Shortens received text to `SHOWN` characters, and replaces control characters, which could
-/// affect a terminal.
+/// Makes a received text safe to print. The text is cut to `SHOWN` characters. Control characters,
+/// which could affect a terminal, are replaced.
 fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -241,7 +244,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// A line of 1,000 characters, which is longer than an error message may quote.
+    /// A line of 1,000 characters, of which an error message must quote only the first [`SHOWN`].
     const LONG: [u8; 1_001] = {
         let mut line = [b'x'; 1_001];
         line[1_000] = b'\n';

@@ -29,7 +29,7 @@ pub enum ControlError {
     /// The sink refuses the request for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The sink's reply does not belong to the request.
+    /// The sink's reply is valid, but does not belong to the request.
     #[error("its reply does not match the request")]
     OutOfTurn,
     /// The sink reports that it has read an impossible number of bytes.

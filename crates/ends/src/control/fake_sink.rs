@@ -1,4 +1,5 @@
-//! A sink for tests that follows the protocol, but ends each run with a given report.
+//! A fake sink for tests. It follows the protocol, but compares and counts no data: it ends each
+//! run with a given report.
 
 use super::greeting::{self, Token};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, SinkTcp};

@@ -1,4 +1,5 @@
-//! The first line of a connection to a sink, which selects the purpose of the connection.
+//! The first line of a connection to a sink (the greeting), which determines the purpose of the
+//! connection.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +16,8 @@ pub(crate) const SINK: &str = "LINERATE/1 SINK\n";
 /// Maximum length of a greeting in bytes, including its line end.
 pub(crate) const LONGEST: usize = 256;
 
-/// A random number that assigns a data connection to its run, and that other peers cannot guess.
+/// A random number in the greeting of a data connection, which tells the sink to which run the
+/// connection belongs. Other peers cannot guess it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) u128);
 
@@ -55,7 +57,8 @@ pub(crate) fn busy(reason: &str) -> String {
 pub(crate) enum Opening {
     /// The purpose is not known yet, because too few bytes have arrived.
     Undecided,
-    /// Data of a program other than linerate, which begins with the first byte.
+    /// A connection without a greeting: the first byte is already data of a program other than
+    /// linerate.
     Plain,
     /// A control connection.
     Control {
@@ -73,8 +76,8 @@ pub(crate) enum Opening {
     Foreign,
 }
 
-/// Classifies a connection by its first bytes. Bytes that do not begin with [`PRODUCT`] are plain
-/// data.
+/// Determines the purpose of a connection from its first bytes. If they do not begin with
+/// [`PRODUCT`], the connection has no greeting, and the bytes are data.
 pub(crate) fn classify(first: &[u8]) -> Opening {
     let common = first.len().min(PRODUCT.len());
     if first[..common] != PRODUCT.as_bytes()[..common] {

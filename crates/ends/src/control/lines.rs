@@ -34,10 +34,11 @@ pub enum LineError {
 #[derive(Debug)]
 pub(crate) struct Lines {
     stream: Stream,
-    /// Received data that follows the last returned line. Invariant: at most [`LONGEST`] bytes.
+    /// Data that was received after the end of the most recently returned line. It has at most
+    /// [`LONGEST`] bytes.
     held: Vec<u8>,
-    /// Length of the prefix of `held` that is known to contain no line end, and is not searched
-    /// again.
+    /// Length of the prefix of `held` that was already searched, and contains no line end. The next
+    /// search begins after it.
     searched: usize,
 }
 
@@ -47,8 +48,8 @@ impl Lines {
         Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
     }
 
-    /// Returns the next line without its line end. The timeout applies to the whole line, so a peer
-    /// that sends single bytes cannot extend it.
+    /// Returns the next line without its line end. The timeout is for the whole line, so a peer
+    /// cannot extend it by sending single bytes.
     pub(crate) fn next(&mut self, timeout: Duration) -> Result<String, LineError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -71,8 +72,8 @@ impl Lines {
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }
 
-    /// Returns the received part of an incomplete line; `None` if nothing follows the last complete
-    /// line.
+    /// Returns what has been received of a line whose end has not arrived; `None` if nothing has
+    /// been received of it.
     pub(crate) fn unfinished(&self) -> Option<String> {
         (!self.held.is_empty()).then(|| String::from_utf8_lossy(&self.held).into_owned())
     }

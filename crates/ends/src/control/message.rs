@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Request {
     /// A request for a description of the sink. The reply is [`Reply::Description`].
     Describe {},
-    /// A request for the size of the receive buffer that the TCP of the sink grants if the given
-    /// size is requested. The reply is [`Reply::Granted`].
+    /// A request for the size of the receive buffer that the TCP of the sink would grant if
+    /// `receive_buffer` bytes were requested. The reply is [`Reply::Granted`].
     Grant {
         /// The requested receive buffer in bytes.
         receive_buffer: u64,
@@ -24,8 +24,8 @@ pub(crate) enum Request {
     /// A request for a run. The replies are [`Reply::Opened`], [`Reply::Ready`] and
     /// [`Reply::Done`].
     Open(RunSpec),
-    /// A request to end the current run. The sink replies with [`Reply::Done`] if the data
-    /// connection of the run has arrived.
+    /// A request to end the current run. If the data connection of the run has arrived, the sink
+    /// replies with [`Reply::Done`]. Otherwise there is no reply.
     Stop {},
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Reply {
 /// The parameters of a run that a sweep requests from a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Receive buffer in bytes, as it is requested; `None` keeps the default of the sink.
+    /// Size of the receive buffer in bytes that is requested; `None` keeps the default of the sink.
     pub receive_buffer: Option<u64>,
     /// Number of bytes to transfer.
     pub bytes: u64,
@@ -78,8 +78,9 @@ pub struct RunSpec {
     /// observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observe_after: Option<u64>,
-    /// Does the sink discard the data without copying it, and without the pauses of `--read-pause`?
-    /// The sink copies the data all the same if it compares the data.
+    /// Does the kernel of the sink discard the data without copying it? The pauses of
+    /// `--read-pause` do not apply then. If the sink compares the data, it must be copied, so the
+    /// field has no effect on copying.
     #[serde(default)]
     pub discard: bool,
 }
@@ -125,7 +126,7 @@ impl SinkTcp {
     }
 }
 
-/// The sink's acceptance of a run, before the data connection exists.
+/// The reply of a sink that accepts a run. The data connection of the run does not exist yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
     /// The token that the data connection must send in its greeting.
@@ -143,7 +144,8 @@ impl Opened {
     }
 }
 
-/// The sink's acceptance of a data connection, before the first byte of data.
+/// The reply of a sink that accepts the data connection of a run. No data of the run has arrived
+/// yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// Receive buffer granted to the connection, in bytes as `getsockopt` reports it.
@@ -171,8 +173,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the report if it agrees with the number of bytes that were `sent` and the number
-    /// that the run was `asked` to transfer.
+    /// Checks the number of bytes in the report. `sent` is the number of bytes that the source
+    /// sent, and `asked` the number that the run was to transfer. Returns the report if its number
+    /// agrees with both.
     ///
     /// # Errors
     /// [`ControlError::WrongCount`] if the report claims more bytes than were sent, or a complete

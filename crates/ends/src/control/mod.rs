@@ -1,13 +1,14 @@
-//! The control connection of a sink: how a sweep on one machine sets up runs on another machine.
+//! The control connection of a sink, on which a program on another machine requests runs. That
+//! program is called the sweep.
 //!
-//! Control and data connections use one TCP port, and their first bytes tell them apart:
+//! The sink has one TCP port for all connections. The first bytes of a connection tell its purpose:
 //!
 //! - A connection that starts with `greeting::CONTROL` is a control connection. After this greeting
-//!   it carries one JSON object per line in both directions. Lines are limited in length and in
-//!   time.
+//!   it carries one JSON object per line in both directions. A line has a maximum length, and must
+//!   arrive completely within a time limit.
 //! - A connection that starts with a data greeting carries the data of a run.
-//! - Any other connection comes from a plain peer (`ttcp`, `nc`, RFC 863), whose data is counted
-//!   and discarded.
+//! - Any other connection comes from a program without this protocol, such as `ttcp` or `nc`. Its
+//!   data is counted and discarded (RFC 863).
 //!
 //! ```text
 //! sweep                                   sink

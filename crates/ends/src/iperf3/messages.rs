@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The parameters of a test, which the client sends. Unknown parameters are ignored. An iperf3
-/// server treats every option that is present as set, so options that are `false` are omitted.
+/// server treats an option as set if it is present, whatever its value. Options that are `false`
+/// are therefore omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Parameters {
@@ -57,7 +58,8 @@ pub struct Results {
     /// Processor time in the kernel, in per cent of the test's duration; 0 if it was not measured.
     #[serde(default)]
     pub cpu_util_system: f64,
-    /// 1 if the sender counts retransmissions, 0 if it does not, -1 from a receiver.
+    /// Does this end count retransmissions? 1 from a sender that counts them, 0 from a sender that
+    /// does not, and -1 from a receiver.
     #[serde(default)]
     pub sender_has_retransmits: f64,
     /// The results of each stream.
@@ -91,8 +93,8 @@ pub struct StreamResults {
     pub end_time: f64,
 }
 
-/// Returns the number by which iperf3 identifies the stream with this index in the results of both
-/// ends. The numbers are 1, 3, 4, 5 and so on.
+/// Returns the number of the stream with this index. Client and server identify streams by this
+/// number in their results. As in iperf3, the numbers are 1, 3, 4, 5 and so on.
 #[allow(clippy::cast_precision_loss, reason = "at most 128 streams")]
 pub(super) const fn stream_number(index: usize) -> f64 {
     if index == 0 { 1.0 } else { (index + 2) as f64 }

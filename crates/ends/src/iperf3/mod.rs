@@ -1,5 +1,5 @@
-//! iperf3's protocol, for both roles: a transfer to an iperf3 server, and a service for iperf3
-//! clients.
+//! iperf3's protocol in both roles: a client that transfers data to an iperf3 server, and a server
+//! for iperf3 clients.
 //!
 //! All connections of a test use one TCP port, and begin with a cookie of 37 bytes. The first
 //! connection is the control connection. On the control connection, both ends send states, each as

@@ -27,8 +27,8 @@ const MAX_SIZE: f64 = (1 << 20) as f64;
 const DEFAULT_SIZE: usize = 128 << 10;
 /// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
-/// Number of connections that are served in addition to the streams of a full test, so that other
-/// clients receive a rejection.
+/// Number by which the limit of connections exceeds the maximum number of streams. It leaves room
+/// for other clients, each of which gets a rejection.
 const SPARE: usize = 16;
 
 /// An event of the server, for its output.
@@ -68,19 +68,20 @@ pub struct Server(Listener);
 /// The state that all threads of a server share.
 struct Shared<'a> {
     connections: Connections,
-    /// The test that is being served; `None` if there is none. Invariant: the test has at most as
-    /// many streams as its client requested.
+    /// The test that is being served; `None` if there is none. It never has more streams than its
+    /// client requested.
     current: Mutex<Option<Expected>>,
     /// Condition that is notified when a stream arrives.
     arrived: Condvar,
     tell: &'a (dyn Fn(&Event) + Sync),
 }
 
-/// The test that is being served, with the streams that have arrived and that no thread serves yet.
+/// The test that is being served. `streams` has the streams that have arrived, until the thread of
+/// the test takes them all.
 struct Expected {
     cookie: Cookie,
-    /// Number of streams to accept: 0 before the client is told to open streams, and after all of
-    /// them have arrived.
+    /// Number of streams that the server accepts for the test. It is 0 before the client is told to
+    /// open streams, and 0 again after all of them have arrived.
     wanted: usize,
     streams: Vec<Stream>,
 }
@@ -195,12 +196,12 @@ fn serve_test(
     send_state(control, State::ExchangeResults)?;
     let _theirs: Results = receive_text(control, TIMEOUT)?;
     send_text(control, &transfer.results(&streams, &bytes, time))?;
-    // The client may start its next test as soon as it receives `DisplayResults`, so the current
-    // test is released before.
+    // The test is removed before this state is sent: as soon as the client receives
+    // `DisplayResults`, it may start its next test.
     shared.release(cookie);
     send_state(control, State::DisplayResults)?;
-    // The client has all results now. It may close the connection instead of sending `IperfDone`,
-    // so an error is ignored.
+    // The client has all results now, and may close the connection without sending `IperfDone`. An
+    // error is therefore ignored.
     let _ = expect_state(control, State::IperfDone, TIMEOUT);
     Ok(Served {
         peer,
@@ -235,7 +236,8 @@ impl Shared<'_> {
         if test.streams.len() < wanted {
             return Err(Iperf3Error::TimedOut);
         }
-        // The test is complete, so further connections with its cookie are rejected.
+        // All streams have arrived. A further connection with the cookie of this test is rejected,
+        // because no more streams are wanted.
         test.wanted = 0;
         Ok(std::mem::take(&mut test.streams))
     }
@@ -292,8 +294,8 @@ impl Transfer {
         })
     }
 
-    /// Transfers data until the client ends the test. Returns the number of bytes of each stream
-    /// and the duration of the transfer, both without the omitted part.
+    /// Transfers data until the client ends the test. Returns the number of bytes of each stream,
+    /// and the duration of the transfer. Neither includes the omitted first part of the test.
     fn run(
         &self,
         control: &Stream,
@@ -308,7 +310,7 @@ impl Transfer {
                 let is_over = &is_over;
                 let carry = move || self.carry(stream, clock, is_over);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, carry) {
-                    // The threads of the other streams end when this flag is set.
+                    // The threads that already serve other streams end when this flag is set.
                     is_over.store(true, Ordering::Relaxed);
                     return Err(error.into());
                 }
@@ -316,8 +318,9 @@ impl Transfer {
             let counted = await_end(control, self.omit, shared, &bytes);
             is_over.store(true, Ordering::Relaxed);
             for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
-                // Shutdown ends a write that blocks because the peer does not read. The shutdown
-                // fails if the peer has closed the connection, which needs no handling.
+                // A write may be blocked because the peer no longer reads, and the shutdown ends
+                // it. If the peer has closed the connection, the shutdown fails, which is not an
+                // error.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             counted
@@ -331,8 +334,8 @@ impl Transfer {
     fn carry(&self, stream: &Stream, clock: &CallClock, is_over: &AtomicBool) {
         if self.is_reverse {
             if let Some(rate) = self.max_rate {
-                // The setting may fail. Then the transfer is faster, which the client's results
-                // show.
+                // If this fails, the server sends without a rate limit. The client notices that in
+                // its results.
                 let _ = stream.set_max_pacing_rate(rate);
             }
             let task = WriteTask {
@@ -385,8 +388,8 @@ impl Transfer {
     }
 }
 
-/// Waits until the client ends the test. Returns the number of bytes of each stream at the end of
-/// the omitted part, and the time since then.
+/// Waits until the client ends the test. Returns how many bytes each stream had transferred at the
+/// end of the omitted first part. Also returns the duration of the rest of the test.
 fn await_end(
     control: &Stream,
     omit: Duration,
@@ -451,7 +454,8 @@ mod tests {
             Stream::Kernel(stream) => TcpInfo::of(stream).unwrap().field("max_pacing_rate"),
             Stream::Own(stream, _) => stream.max_pacing_rate().unwrap(),
         };
-        // The host connects to itself, so the other end of its link has no host.
+        // The host connects to its own address, so nothing needs to be attached to the other end of
+        // its link.
         let (link, _other_end) = pair(MemoryConfig::default()).unwrap();
         let address = "10.0.0.1/24".parse().unwrap();
         let location = Location { address, gateway: None, compresses_headers: false };
@@ -459,7 +463,8 @@ mod tests {
         for (network, place) in [(Network::Kernel, "127.0.0.1:0"), (host, "10.0.0.1:5201")] {
             let stream = connect(&network, place);
             assert_eq!(rate(&stream), Some(2_000_000));
-            // A transfer that is already over still sets the pacing rate, and writes once.
+            // The flag says that the transfer is over. `carry` nevertheless sets the pacing rate,
+            // and writes once.
             transfer.carry(&stream, &CallClock::new(), &AtomicBool::new(true));
             assert_eq!(rate(&stream), Some(1_000_000));
         }

@@ -12,7 +12,8 @@ use thiserror::Error;
 const COOKIE: usize = 37;
 /// The characters of which random cookies consist.
 const CHARACTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Maximum length of a JSON text in bytes. The results of 128 streams have about 30 KB.
+/// Maximum length of a JSON text in bytes. It is ample: the results of a test with the maximum of
+/// 128 streams have about 30 KB.
 const LONGEST: usize = 256 * 1_024;
 
 /// The reason why an iperf3 test failed.
@@ -58,7 +59,8 @@ pub enum Iperf3Error {
     Io(#[from] io::Error),
 }
 
-/// A random text that assigns the connections of a client to its test.
+/// A random text with which a client begins all its connections, so that the server knows to which
+/// test a connection belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cookie([u8; COOKIE]);
 
@@ -102,7 +104,8 @@ pub(super) enum State {
     ExchangeResults = 13,
     DisplayResults = 14,
     IperfDone = 16,
-    /// The server cannot serve the test. Two error numbers of four bytes follow.
+    /// The server cannot serve the test. After this state it sends two error numbers, each of four
+    /// bytes.
     ServerError = 254,
     /// The server is serving another test.
     AccessDenied = 255,
@@ -166,8 +169,8 @@ pub(super) fn receive_text<M: DeserializeOwned>(
     serde_json::from_slice(&text).map_err(|error| Iperf3Error::NotJson(error.to_string()))
 }
 
-/// Fills `into` with received bytes by `deadline`. The deadline applies to all bytes, so a peer
-/// that sends single bytes cannot extend it.
+/// Fills `into` with received bytes until `deadline`. The deadline is for all bytes together, so a
+/// peer cannot extend it by sending single bytes.
 pub(super) fn receive(
     mut stream: &Stream,
     into: &mut [u8],

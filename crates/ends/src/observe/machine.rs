@@ -1,12 +1,13 @@
-//! The time of each CPU by purpose, from `/proc/stat`, and of the kernel's threads for software
-//! interrupts.
+//! The time that each CPU has spent for each purpose, from `/proc/stat`, and the processor time of
+//! the kernel's threads for software interrupts.
 
 use super::thread::ThreadCounters;
 use linerate_evidence::MachineEvidence;
 use std::fs;
 use std::sync::LazyLock;
 
-/// IDs of the kernel's threads for software interrupts; empty in a PID namespace without them.
+/// IDs of the kernel's threads for software interrupts (`ksoftirqd`). The list is empty in a PID
+/// namespace in which these threads are not visible.
 static SOFTIRQ_THREADS: LazyLock<Vec<u32>> = LazyLock::new(softirq_threads);
 
 /// The time of each CPU since the machine started.
@@ -41,8 +42,8 @@ impl MachineCounters {
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
-    /// guest_nice`. The columns of guests are ignored, because the user time already includes their
-    /// time.
+    /// guest_nice`. The last two columns are the time of guests of this machine. They are ignored,
+    /// because the columns `user` and `nice` already include this time.
     fn parse(text: &str) -> Self {
         let cpu = |line: &str| {
             let rest = line.strip_prefix("cpu")?;
@@ -55,8 +56,9 @@ impl MachineCounters {
         Self { cpus: text.lines().filter_map(cpu).collect(), softirq_thread_nanos: None }
     }
 
-    /// Returns the use of the CPUs since `earlier`, without [`MachineEvidence::boot`]. All values
-    /// are `None` if no time has passed or if the number of CPUs has changed.
+    /// Returns the shares of the CPUs' time between `earlier` and this moment. The field
+    /// [`MachineEvidence::boot`] is not set. All values are `None` if no time has passed, or if the
+    /// number of CPUs has changed.
     pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
         if self.cpus.len() != earlier.cpus.len() {
             return MachineEvidence::default();
@@ -93,12 +95,14 @@ fn softirq_threads() -> Vec<u32> {
     processes.flatten().filter_map(id).collect()
 }
 
-/// Reads the first half of the kernel's boot ID; `None` if the kernel does not report it.
+/// Reads the first 64 bits of the kernel's boot ID, which is different after each start of the
+/// machine. Returns `None` if the kernel does not report it.
 pub(super) fn boot() -> Option<u64> {
     first_half(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
-/// Parses the first half of a boot ID, which is a UUID; `None` if it contains no digits.
+/// Parses the first 64 bits of a boot ID, which is a UUID; `None` if the text contains no
+/// hexadecimal digits.
 fn first_half(boot_id: &str) -> Option<u64> {
     let digits: String = boot_id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).ok()

@@ -1,9 +1,9 @@
 //! Observation of one end of a run: its thread, its machine, its TCP connection and its queues.
 //!
 //! A thread that blocks in `write` or `read` cannot take samples, so a second thread observes the
-//! first. The observing thread waits for a delay after the first byte, in which the handshake and
-//! slow start end. Then it reads all counters, samples the queues at regular intervals, and reads
-//! the counters again at the end.
+//! first. The observing thread first waits for a delay after the first byte, so that slow start
+//! does not belong to the observed part. Then it reads all counters, samples the queues at regular
+//! intervals, and reads all counters again when the transfer has ended.
 
 mod call_clock;
 mod machine;
@@ -123,7 +123,8 @@ mod tests {
             pause: Duration::ZERO,
             max_rate: None,
         };
-        // The transfer lasts for twenty sampling intervals, so that the observer takes samples.
+        // The transfer takes as long as twenty sampling intervals, so the observer takes several
+        // samples.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {
             task.run_timed(&near, &clock, |began, now| now - began >= 20 * INTERVAL)
         });

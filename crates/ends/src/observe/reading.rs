@@ -29,8 +29,8 @@ pub(super) struct Reading {
     pub(super) send_memory: Option<u64>,
     /// Kernel memory of the receive queue in bytes, including overhead; `None` for linerate.
     pub(super) receive_memory: Option<u64>,
-    /// Number of received packets that the socket dropped. linerate counts only drops for lack of
-    /// memory; the kernel also counts duplicates.
+    /// Number of received packets that the socket dropped. linerate's TCP counts only packets that
+    /// it dropped for lack of memory. The kernel also counts duplicates.
     pub(super) drops: Option<u64>,
     /// The window that the peer advertises, in bytes.
     pub(super) peer_window: Option<u64>,
@@ -58,7 +58,7 @@ pub(super) struct Reading {
     pub(super) send_window_scale: Option<u64>,
     /// Shift count of the windows that this end advertises (RFC 7323 §2).
     pub(super) receive_window_scale: Option<u64>,
-    /// The most recent delivery rate in bytes per second.
+    /// The delivery rate in bytes per second that TCP measured most recently.
     pub(super) delivery_rate: Option<u64>,
 }
 

@@ -6,8 +6,9 @@ use crate::socket::Stream;
 use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
 use std::time::{Duration, Instant};
 
-/// The samples of a connection, combined as sums, maxima and shares. Each [`Sum`] combines the
-/// samples of the field of [`Reading`] with the same name, in the unit of that field.
+/// The samples of a connection, combined as sums, maxima and shares. A field of type [`Sum`]
+/// combines the samples of one variable: the field of [`Reading`] with the same name, in the same
+/// unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     unacknowledged: Sum,
@@ -18,18 +19,18 @@ pub(super) struct Samples {
     congestion_window: Sum,
     round_trip: Sum,
     peer_window: Sum,
-    /// The largest congestion window before the observed part, in segments.
+    /// The largest congestion window in the samples before the observed part, in segments.
     earlier_congestion_window: Option<u64>,
     /// Delivery rates in the observed part, in bytes per second. Invariant: at most [`MAX_RATES`].
     delivery_rates: Vec<u64>,
-    /// Loss events, including those before the observed part.
+    /// Loss events since the connection was opened, so not only those in the observed part.
     losses: Losses,
     /// Number of samples in each [`State`], indexed by the variant.
     states: [u64; STATES],
 }
 
-/// Maximum number of delivery rates that are kept, which limits memory. Samples 2 ms apart reach
-/// the limit after about two minutes.
+/// Maximum number of delivery rates that are stored, which limits memory. With a sample every 2 ms,
+/// the limit is reached after about two minutes.
 const MAX_RATES: usize = 1 << 16;
 
 /// The loss events since the connection was opened. Retransmissions within one round-trip time
@@ -52,11 +53,12 @@ const STATES: usize = 5;
 enum State {
     /// Nearly everything is sent, and the program waits in `write` for room in the send buffer.
     BufferFull,
-    /// Less than a segment is unsent, and the program is not in `write`.
+    /// Less than a segment is unsent, and the program is not in `write`, so the program has no data
+    /// to send.
     OutOfData,
-    /// Unsent data waits for the peer's window.
+    /// Unsent data waits because the peer's window is full.
     WindowFull,
-    /// Unsent data waits for the congestion window.
+    /// Unsent data waits because the congestion window is full.
     CongestionWindowFull,
     /// Unsent data waits although both windows have room, for example because of pacing.
     HeldBack,
@@ -104,8 +106,8 @@ impl Samples {
         }
     }
 
-    /// Returns the sampled lengths of the queues. The field `drops` is `None`, because drops are
-    /// counted and not sampled.
+    /// Returns the sampled lengths of the queues. The field `drops` remains `None`: drops are not
+    /// sampled, because a counter has their number.
     pub(super) fn queues(&self) -> QueueEvidence {
         QueueEvidence {
             unacknowledged: self.unacknowledged.distribution(),
@@ -174,8 +176,8 @@ impl Samples {
 /// in flight. The congestion window counts as full if two thirds of it are in flight, because TCP
 /// may wait until it can send several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
-    // A receiving end has an empty send queue, like a sender that is out of data. A connection that
-    // has sent no data therefore has no state.
+    // An end that only receives has an empty send queue, and so looks like a sender that is out of
+    // data. Therefore a connection that has sent no data has no state.
     if reading.data_segments_sent == Some(0) {
         return None;
     }
@@ -193,9 +195,9 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP may hold back a small remainder of unsent data until the program writes more. If the
-    // program is in `write`, the send buffer is full and cannot take more data, so the buffer is
-    // the cause.
+    // Both windows have room, but TCP may hold back a small remainder of unsent data until the
+    // program writes more. If the program is in `write`, it cannot write more because the send
+    // buffer is full. The buffer is then the reason.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

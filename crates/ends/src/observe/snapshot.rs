@@ -1,4 +1,5 @@
-//! All counters of the source or the sink at one moment, and their differences between two moments.
+//! All counters of one end (the source or the sink) at one moment, and the differences between two
+//! such moments.
 
 use super::call_clock::CallClock;
 use super::machine::{MachineCounters, boot};
@@ -66,8 +67,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the evidence about the time between `first` and this snapshot, with the samples that
-    /// were taken in this time.
+    /// Returns the evidence about the time from the snapshot `first` to this one. `samples` are the
+    /// samples that were taken in this time.
     pub(super) fn since(&self, first: &Self, samples: &Samples) -> EndEvidence {
         let settings = SETTINGS.iter().filter_map(|&name| Some((name.to_owned(), sysctl(name)?)));
         EndEvidence {

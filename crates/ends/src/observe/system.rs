@@ -9,8 +9,8 @@ const MAX_CHANGES: usize = 120;
 
 /// Maximum number of interfaces whose driver and queue counters are read.
 const MAX_DEVICES: usize = 16;
-/// Maximum number of counters that are read from one driver. Many drivers have a set of counters
-/// for each queue of the interface.
+/// Maximum number of counters that are read from one driver. The maximum limits memory: many
+/// drivers have a set of counters for each queue of the interface.
 const MAX_DRIVER_COUNTERS: usize = 1_000;
 
 /// Columns of `/proc/net/dev` for an interface, in the order of the file.
@@ -79,15 +79,15 @@ impl SystemCounters {
         }
     }
 
-    /// Returns the increase of each counter that has grown since `earlier`, for at most
-    /// `MAX_CHANGES` counters.
+    /// Returns the increase of each counter that has grown since `earlier`. If more than
+    /// `MAX_CHANGES` counters have grown, the others are left out.
     pub(super) fn since(&self, earlier: &Self) -> BTreeMap<String, u64> {
         let changed = self.0.iter().filter_map(|(name, &now)| {
             let difference = now.checked_sub(*earlier.0.get(name)?)?;
             (difference > 0).then(|| (name.clone(), difference))
         });
-        // Drivers have the most counters. Their counters come last, so that they cannot displace
-        // other counters at the limit.
+        // If there are too many counters, counters of drivers are left out first, because drivers
+        // have the most counters.
         let (driver, other): (Vec<_>, Vec<_>) =
             changed.partition(|(name, _)| name.contains(".driver."));
         other.into_iter().chain(driver).take(MAX_CHANGES).collect()
@@ -100,7 +100,8 @@ impl SystemCounters {
             let Some((prefix, names)) = names.split_once(':') else { return };
             let Some((_, values)) = values.split_once(':') else { return };
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-                // A negative value, such as that of `Tcp.MaxConn`, does not belong to a counter.
+                // A field with a negative value is not a counter, such as the setting
+                // `Tcp.MaxConn`.
                 if let Ok(value) = value.parse() {
                     self.0.insert(format!("{prefix}.{name}"), value);
                 }
@@ -119,9 +120,9 @@ impl SystemCounters {
         }
     }
 
-    /// Adds two columns of `/proc/net/softnet_stat`, summed over the CPUs. These columns count
-    /// packets dropped because the backlog was full, and software interrupts that reached a limit
-    /// before all packets were processed.
+    /// Adds two columns of `/proc/net/softnet_stat`, each as a sum over the CPUs. One counts
+    /// packets that were dropped because the backlog was full. The other counts how often a
+    /// software interrupt reached its limit before it had processed all packets.
     fn add_softnet(&mut self, text: &str) {
         for (column, name) in [(1, "softnet.dropped"), (2, "softnet.time_squeeze")] {
             let values = text.lines().filter_map(|line| {

@@ -15,8 +15,8 @@ pub(super) struct ThreadCounters {
     pub(super) involuntary_switches: Option<u64>,
 }
 
-/// The observed threads of the source or the sink, as thread IDs in `/proc`; `None` for an unknown
-/// thread.
+/// The observed threads of one end (the source or the sink), as thread IDs in `/proc`. `None`
+/// stands for a thread that does not exist or whose ID is unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ObservedThreads {
     /// The thread that writes or reads the data.
@@ -39,8 +39,9 @@ impl ThreadCounters {
         Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
     }
 
-    /// Reads the processor time of the first thread of a process, in nanoseconds, by the ID of the
-    /// process; `None` if the process does not exist.
+    /// Reads the processor time of a process's first thread, in nanoseconds, by the ID of the
+    /// process. For a kernel thread, it is the whole processor time. Returns `None` if the process
+    /// does not exist.
     pub(super) fn cpu_nanos_of_process(process: u32) -> Option<u64> {
         let schedstat = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
         Self::parse(&schedstat, "").cpu_nanos

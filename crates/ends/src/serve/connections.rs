@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Connections {
     limit: usize,
-    /// The open connections. Invariant: at most `limit`.
+    /// The open connections. Their number is at most `limit`.
     open: Mutex<Open>,
     closing: AtomicBool,
 }
@@ -48,7 +48,7 @@ impl Connections {
     pub(crate) fn close_all(&self) {
         self.closing.store(true, Ordering::Relaxed);
         for stream in lock(&self.open).streams.values() {
-            // Shutdown fails if the connection has already ended, which needs no handling.
+            // The shutdown fails only if the connection has already ended, so the error is ignored.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

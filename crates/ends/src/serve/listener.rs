@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Pause before the next attempt to accept a connection, if the machine is out of descriptors or
-/// memory.
+/// Pause after an attempt to accept a connection has failed because the machine is out of
+/// descriptors or memory.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The address at which a service listens.
@@ -19,8 +19,9 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub enum ListenAt {
     /// A single address of this machine or of the linerate host, with a port.
     Address(SocketAddr),
-    /// A port on all addresses of this machine: IPv6 and IPv4, or IPv4 only if the kernel has no
-    /// IPv6. For a linerate host, the port on its address. Port 0 lets the TCP choose a port.
+    /// A port on all addresses. On this machine, these are all IPv6 and IPv4 addresses, or all IPv4
+    /// addresses if the kernel has no IPv6. On a linerate host, it is the host's address. Port 0
+    /// lets the TCP choose a port.
     Everywhere(u16),
 }
 
@@ -118,8 +119,8 @@ impl Listener {
         let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
         match network {
             Network::Own(own) => at(own.address()),
-            // A kernel without IPv6 refuses the unspecified IPv6 address. The service then listens
-            // at all IPv4 addresses.
+            // The unspecified IPv6 address covers IPv4, too. A kernel without IPv6 refuses it, in
+            // which case the service listens at the unspecified IPv4 address.
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
                 Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
                     at(Ipv4Addr::UNSPECIFIED.into())
@@ -142,8 +143,9 @@ impl Listener {
         &self.0
     }
 
-    /// Calls `serve` with every accepted connection and its peer until `interrupt` is raised.
-    /// Returns an error if the linerate host that listens has ended, for example by a panic.
+    /// Calls `serve` with every accepted connection and the address of its peer, until `interrupt`
+    /// is raised. If a linerate host listens and has ended, for example by a panic, returns an
+    /// error.
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
@@ -174,7 +176,8 @@ impl Listener {
     }
 }
 
-/// Does the error concern only the connection that was to be accepted, and not the listener?
+/// Does the error concern only the connection that was to be accepted, so that the next connection
+/// can still be accepted?
 fn is_of_one_peer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionAborted
 }

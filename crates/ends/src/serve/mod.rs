@@ -1,5 +1,5 @@
-//! Common parts of all services: an interruptible listener, a limited set of connections, a text
-//! page.
+//! Common parts of all services: a listener that can be interrupted, a set of connections with a
+//! limit, and an HTTP server for metrics.
 
 mod connections;
 mod listener;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of a request's head in bytes.
 const MAX_REQUEST: usize = 8 << 10;
-/// Maximum time to receive a request, and maximum time to send the response.
+/// Maximum time to receive a request. The response then has the same time to be sent.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// An HTTP server that serves one text at one path, and status 404 at all other paths.
@@ -52,7 +52,8 @@ impl TextPage {
     /// The listening socket failed.
     pub fn serve(&self, interrupt: &Interrupt, make: impl Fn() -> String) -> io::Result<()> {
         self.listener.accept_until(interrupt, |stream, _| {
-            // The error concerns only this peer's connection.
+            // An error ends only this peer's connection, so the server ignores it and accepts the
+            // next one.
             let _ = self.answer(&stream, &make);
         })
     }
@@ -99,8 +100,8 @@ fn read_head(mut stream: &Stream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Writes all of `rest`, or fails at `deadline`. With a timeout for each write only, a peer that
-/// reads a few bytes at a time could block the server without limit.
+/// Writes all of `rest`, or fails at `deadline`. A timeout for each single write would not suffice:
+/// a peer that reads a few bytes at a time could block the server without limit.
 fn write_until(mut stream: &Stream, mut rest: &[u8], deadline: Instant) -> io::Result<()> {
     while !rest.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -136,7 +137,8 @@ mod tests {
             let mut peer = TcpStream::connect(address).unwrap();
             peer.write_all(request).unwrap();
             let mut text = Vec::new();
-            // The server may reset the connection if it has not read all of the request.
+            // If the server does not read the whole request, it may reset the connection, so this
+            // read may fail.
             let _ = peer.read_to_end(&mut text);
             interrupt.raise();
             server.join().unwrap();
@@ -163,7 +165,8 @@ mod tests {
         let mut far = listener.accept().unwrap().0;
         let now = Instant::now();
         write_until(&near, b"one", now + Duration::from_secs(60)).unwrap();
-        // The peer has room for more data, but the time is up.
+        // The write could succeed, because the peer has room for more data. It must fail, because
+        // the deadline has passed.
         let late = write_until(&near, b"two", now).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
         drop(near);

@@ -8,8 +8,8 @@ use crate::socket::{ReadResult, Stream, counters};
 use linerate_evidence::EndEvidence;
 use std::net::SocketAddr;
 
-/// Serves the data connection of the run that `token` identifies. `already` is the data that was
-/// received together with the greeting.
+/// Serves the data connection of the run that `token` identifies. `already` is data of the run that
+/// was received together with the greeting.
 pub(super) fn serve(
     stream: &Stream,
     peer: SocketAddr,

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Maximum size of each `read` call, in bytes.
 const READ_SIZE: usize = 128 << 10;
 
-/// Reads and discards all data of a peer. `first` is the data that was read to determine the
-/// purpose of the connection.
+/// Reads and discards all data of a peer. `first` is the data that the sink has already read to
+/// find out that the connection has no greeting.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
     let read_task = ReadTask {
         bytes: u64::MAX,

@@ -61,8 +61,8 @@ pub enum Service {
 /// Totals over all connections of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of data connections and of connections without a greeting (plain connections),
-    /// including those without data.
+    /// Number of connections that transfer data: the data connections of runs, and the connections
+    /// without a greeting. Connections on which no data arrived count, too.
     pub connections: u64,
     /// Number of control connections.
     pub sessions: u64,
@@ -70,8 +70,8 @@ pub struct Summary {
     pub rejected: u64,
     /// Number of data bytes received.
     pub bytes: u64,
-    /// Times at which the first and the last byte of any connection were read; `None` before the
-    /// first data.
+    /// Two times: when the first byte was read on any connection, and when the most recent byte was
+    /// read on any connection. `None` before the first byte.
     came: Option<(Instant, Instant)>,
 }
 
@@ -83,8 +83,8 @@ impl Served {
 }
 
 impl Summary {
-    /// Returns the time from the first byte of any connection to the last byte of any connection.
-    /// Connections may overlap, and the time includes pauses.
+    /// Returns the time from the first byte to the last byte that the sink has read, on whichever
+    /// connections. The time includes pauses, and counts once where connections overlap.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))

@@ -7,20 +7,20 @@ use std::time::Duration;
 pub struct Limits {
     /// Maximum number of open connections of all kinds.
     pub connections: usize,
-    /// Maximum number of open control connections.
+    /// Maximum number of open control connections, which also count for `connections`.
     pub sessions: usize,
     /// Maximum time without data on a connection without a greeting of linerate, after which the
     /// sink closes the connection.
     pub idle: Duration,
-    /// Maximum time from the acceptance of a run to the arrival of its data connection. A run
-    /// without a data connection is then cancelled, because it keeps the receive buffer of the
-    /// listening socket locked against the runs of other sweeps.
+    /// Maximum time from the acceptance of a run to the arrival of its data connection. If the data
+    /// connection is late, the run is cancelled. Until then, it locks the receive buffer of the
+    /// listening socket against the runs of other sweeps.
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
-    /// Maximum size of each `read` call of a run in bytes, in place of the size that the sweep
-    /// requests; `None` keeps the sweep's size. Small reads need more system calls, and so more
-    /// processor time.
+    /// Maximum size in bytes of each `read` call of a run, which replaces the size that the sweep
+    /// requests. `None` uses the size that the sweep requests. With small reads, the sink needs
+    /// more system calls and so more processor time.
     pub read_size: Option<usize>,
 }
 

@@ -1,8 +1,9 @@
-//! `linerate sink`: a service that reads and discards data of any peer, and that sweeps on other
-//! machines can control.
+//! `linerate sink`: a service that reads and discards the data of any peer. A sweep on another
+//! machine can request runs from it, over a control connection.
 //!
-//! The first bytes of a connection determine its purpose, see [`crate::control`]. A thread serves
-//! each connection. Connections beyond the limit are rejected with a message, and counted.
+//! The first bytes of a connection determine its purpose, see [`crate::control`]. Each connection
+//! is served by its own thread. Connections beyond the limit are rejected with a message, and
+//! counted.
 
 mod data;
 mod discard;
@@ -31,10 +32,11 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for the rest of a greeting after its first bytes have been received.
+/// Maximum time, after the first bytes of a greeting, in which the rest of the greeting must
+/// arrive.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A sink that serves sweeps, and plain peers that send data without a greeting.
+/// A sink, which serves sweeps, and also peers that send data without a greeting.
 #[derive(Debug)]
 pub struct Sink {
     listener: Listener,
@@ -145,7 +147,8 @@ fn read_greeting(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) 
     }
 }
 
-/// Rejects a connection beyond the limit, without waiting for the peer to read the message.
+/// Rejects a connection because the maximum number of connections is open. Does not wait for the
+/// peer to read the message.
 fn reject(stream: &Stream, peer: SocketAddr, shared: &Shared<'_>) {
     let reason = format!("this sink serves at most {} connections", shared.limits.connections);
     if stream.set_nonblocking(true).is_ok() {

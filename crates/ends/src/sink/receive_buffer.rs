@@ -1,10 +1,10 @@
 //! The receive buffer of a sink's listening socket, which one run at a time may set.
 //!
 //! The window scale and the first window of a connection depend on the receive buffer that the
-//! listening socket has when the SYN arrives. Setting the buffer of the accepted socket would be
-//! too late. Each run therefore locks the buffer, sets its size, accepts its data connection, and
-//! restores the kernel's tuning. A plain peer that connects meanwhile also gets the run's buffer,
-//! which does no harm.
+//! listening socket has when the SYN arrives. At the accepted socket, the buffer could only be set
+//! after the handshake, which is too late. Each run therefore locks the buffer, sets its size,
+//! accepts its data connection, and restores the kernel's tuning. Another peer that connects in
+//! this time also gets the run's buffer, which does no harm.
 
 use crate::control::SinkTcp;
 use crate::socket::Listening;
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct ReceiveBufferLock<'a> {
     listener: &'a Listening,
-    /// The socket's initial receive buffer in bytes, as `getsockopt` reports it.
+    /// Receive buffer of the socket before any run sets it, in bytes as `getsockopt` reports them.
     default_size: u64,
     /// Does a run hold the lock?
     is_locked: Mutex<bool>,
@@ -58,15 +58,17 @@ impl<'a> ReceiveBufferLock<'a> {
     }
 }
 
-/// A held lock on the receive buffer. Dropping the guard restores the buffer and releases the lock.
+/// The locked state of the receive buffer. Dropping the guard restores the buffer's default, and
+/// releases the lock.
 #[derive(Debug)]
 pub(super) struct ReceiveBufferGuard<'a> {
     lock: &'a ReceiveBufferLock<'a>,
 }
 
 impl ReceiveBufferGuard<'_> {
-    /// Sets the receive buffer and the MSS of connections that arrive from now on, both in bytes;
-    /// `None` keeps the default. Returns the granted buffer in bytes, as `getsockopt` reports it.
+    /// Sets the receive buffer and the MSS for all connections that arrive while the lock is held,
+    /// both in bytes. `None` keeps the default. Returns the granted buffer in bytes, as
+    /// `getsockopt` reports it.
     pub(super) fn set(
         &self,
         receive_buffer: Option<u64>,
@@ -78,8 +80,8 @@ impl ReceiveBufferGuard<'_> {
 
 impl Drop for ReceiveBufferGuard<'_> {
     fn drop(&mut self) {
-        // Fails on kernels before 5.14, which cannot restore automatic tuning. Plain peers then get
-        // the default size.
+        // Kernels before 5.14 cannot restore automatic tuning, so this call fails there. Peers that
+        // connect without a run then get a fixed buffer of the default size.
         let _ = self.lock.listener.restore_receive(self.lock.default_size);
         *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.lock.unlocked.notify_one();

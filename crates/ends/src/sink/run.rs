@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read. It is also the minimum time
-/// without data after which a run ends.
+/// Interval at which a session checks a run whose data is being read. A run also ends after a time
+/// without data, which is its maximum duration, but at least this interval.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum size of a `read` call in bytes, which limits the memory that a sweep can occupy in the
 /// sink.
@@ -63,8 +63,8 @@ impl ControlEnd {
         *lock(&self.totals)
     }
 
-    /// Sends `reply` to the sweep. A failure is ignored, because the session ends anyway when the
-    /// sweep has disconnected.
+    /// Sends `reply` to the sweep. If that fails, the sweep has disconnected, and the session ends
+    /// for that reason. The error is therefore ignored.
     pub(super) fn send(&self, reply: &Reply) {
         let _ = send(&lock(&self.stream), reply);
     }
@@ -76,8 +76,8 @@ impl ControlEnd {
 }
 
 impl<'a> Run<'a> {
-    /// Creates a run that waits for its data connection for at most `timeout`. Until then, `guard`
-    /// keeps the receive buffer locked against other runs.
+    /// Creates a run that waits for its data connection for at most `timeout`. The run keeps
+    /// `guard` while it waits, so the receive buffer stays locked against other runs.
     pub(super) fn expected(
         spec: RunSpec,
         control: Arc<ControlEnd>,
@@ -89,8 +89,8 @@ impl<'a> Run<'a> {
         Self { spec, control, phase, stopped: AtomicBool::new(false) }
     }
 
-    /// Returns how long the session may wait for a request before it must check this run again;
-    /// `None` if the run has ended.
+    /// Returns how long the session may wait for a request before it must check this run again.
+    /// Returns `None` if the run has ended and needs no checks.
     pub(super) fn timeout(&self) -> Option<Duration> {
         match *lock(&self.phase) {
             Phase::Expected { until, .. } => Some(until.saturating_duration_since(Instant::now())),
@@ -114,8 +114,9 @@ impl<'a> Run<'a> {
         late
     }
 
-    /// Stops the run: at once if the run still waits for its data connection, otherwise at the next
-    /// check while reading. The caller must also remove the run from the expected runs.
+    /// Stops the run. If it still waits for its data connection, it ends at once, and the caller
+    /// must also remove it from the expected runs. Otherwise it ends when the reading thread next
+    /// checks the flag.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut phase = lock(&self.phase);
@@ -136,9 +137,9 @@ impl<'a> Run<'a> {
         expected
     }
 
-    /// Reads the data of the run until the run ends, is stopped, or `is_closing` returns true.
-    /// `limits` may add pauses and replace the read size, unless the data is discarded. Returns
-    /// evidence too if the sweep requested an observation.
+    /// Reads the data of the run until the run ends, is stopped, or `is_closing` returns true. The
+    /// pauses and the read size in `limits` apply, unless the data is discarded. Returns the
+    /// result, and evidence if the sweep requested an observation.
     pub(super) fn take(
         &self,
         stream: &Stream,

@@ -15,11 +15,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum time without a request, after which the session ends.
+/// Maximum time without a request while no run is in progress. After this time, the session ends.
 const IDLE: Duration = Duration::from_secs(300);
 /// Timeout of each write of a reply, in case the sweep does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time to wait while another sweep's run has locked the receive buffer.
+/// Maximum time for which a request for a run waits while the run of another sweep has locked the
+/// receive buffer.
 const BUFFER_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The state of a control connection, with its latest run.
@@ -47,8 +48,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     session.serve_until_it_ends(&mut lines);
     let service = Service::Control { runs: session.runs, totals: session.control.totals() };
     drop(session);
-    // The session's place must be free before the event is reported, because the receiver of the
-    // event may connect at once.
+    // The session's place is freed before the event is reported: the receiver of the event may open
+    // the next control connection at once.
     drop(place);
     shared.tell(&Event::Served(Served {
         peer,
@@ -59,8 +60,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     }));
 }
 
-/// Sends the reply to the greeting. Returns the receiving and the sending direction of the
-/// connection.
+/// Accepts the control connection by the reply to its greeting. Returns a receiver of the sweep's
+/// requests, and the sending direction of the connection.
 fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
@@ -105,13 +106,13 @@ impl Session<'_, '_> {
             Request::Stop {} => match &self.run {
                 Some((token, run)) if !run.is_over() => {
                     run.stop();
-                    // Removes the run from the expected runs, in case it still waits for its data
-                    // connection. Otherwise a sweep that opens and stops runs in turn would occupy
-                    // memory without bound.
+                    // A run that still waits for its data connection is among the expected runs,
+                    // from which it is removed. Otherwise a sweep that repeatedly opens and stops
+                    // runs could fill the sink's memory.
                     self.shared.take_expected(*token);
                 }
-                // There is no run to stop. If the run ended while this request was on its way, the
-                // sink sends the report of the run anyway.
+                // There is no run to stop. The run may have ended while this request was on its
+                // way, but then the sink sends the report of the run in any case.
                 _ => {}
             },
         }
@@ -128,7 +129,7 @@ impl Session<'_, '_> {
     }
 
     /// Accepts a run: locks and sets the receive buffer, and registers the run under a new token.
-    /// Returns the reason if the run is refused.
+    /// If the sink refuses the run, returns the reason.
     fn open(&mut self, spec: RunSpec) -> Result<Opened, String> {
         if self.run.as_ref().is_some_and(|(_, run)| !run.is_over()) {
             return Err("the previous run has not ended".to_owned());
@@ -157,8 +158,8 @@ impl Session<'_, '_> {
         Ok(Opened { token, granted_bytes })
     }
 
-    /// Cancels the run if its data connection is late, so that another run can set the receive
-    /// buffer.
+    /// Cancels the run if its data connection is late. This unlocks the receive buffer for the runs
+    /// of other sweeps.
     fn look_after_run(&mut self) {
         if let Some((token, run)) = &self.run
             && run.give_up_if_late()

@@ -16,13 +16,14 @@ pub(super) struct Shared<'a> {
     pub(super) receive_buffer: &'a ReceiveBufferLock<'a>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
-    /// Time at which the sink started, which is zero on the clock that sweeps query.
+    /// Time at which the sink started. When a sweep requests the sink's time, the reply counts from
+    /// this moment.
     pub(super) begun: Instant,
     /// Callback of the sink's caller, which gets every event.
     tell: &'a (dyn Fn(&Event) + Sync),
     /// Number of open control connections.
     sessions: AtomicUsize,
-    /// Runs that wait for their data connection, by token. Invariant: at most one for each session.
+    /// Runs that wait for their data connection, by token. Each session has at most one such run.
     expected: Mutex<BTreeMap<Token, Arc<Run<'a>>>>,
     summary: Mutex<Summary>,
 }
@@ -62,8 +63,8 @@ impl<'a> Shared<'a> {
         lock(&self.expected).insert(token, run);
     }
 
-    /// Removes and returns the run that waits for `token`; `None` if there is none. The removal
-    /// makes a token valid for one connection only.
+    /// Removes and returns the run that waits for a data connection with `token`; `None` if there
+    /// is none. Because the run is removed, a second connection with this token finds none.
     pub(super) fn take_expected(&self, token: Token) -> Option<Arc<Run<'a>>> {
         lock(&self.expected).remove(&token)
     }

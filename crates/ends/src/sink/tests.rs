@@ -1,4 +1,4 @@
-//! Tests of a sink with plain peers, with sweeps, and with hostile peers.
+//! Tests of a sink with sweeps, with peers without a greeting, and with hostile peers.
 
 use super::*;
 use crate::control::{ControlError, Remote, Request, RunSpec};
@@ -139,8 +139,9 @@ fn a_wrong_byte_is_found() {
     assert_eq!((report.bytes, report.wrong_at), (9_000, Some(8_000)));
 }
 
-/// Opens a control connection that requests `opens` runs in turn, but no data connection. Returns
-/// the sink's replies.
+/// Opens a control connection and requests `opens` runs on it, one after the other. Opens no data
+/// connection, so the sink must cancel each run before it accepts the next one. Returns the sink's
+/// replies.
 fn replies_without_data_connection(limits: Limits, opens: usize) -> Vec<String> {
     let sink = Running::start(limits);
     let mut control = sink.dial();
@@ -171,8 +172,9 @@ fn a_run_without_a_data_connection_is_cancelled_and_the_next_one_starts() {
     assert!([2, 4].iter().all(|&place| lines[place].contains("did not come in time")), "{lines:?}");
 }
 
-/// If the sink did not remove the run, the control connection would stay open, and reading the
-/// replies to the end would time out.
+/// The sweep closes its sending direction while a run waits for its data connection. If the sink
+/// did not remove the run, the control connection would stay open, and the test would time out
+/// while it reads the replies.
 #[test]
 fn a_run_is_removed_when_its_sweep_disconnects() {
     let lines = replies_without_data_connection(Limits::default(), 1);
@@ -204,7 +206,7 @@ fn a_stopped_run_reports_the_data_received() {
     let report = sweep.stop().unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.bytes <= 1_000);
-    // A run that follows a stopped run must not be stopped too.
+    // The stop concerns only the stopped run. The next run must therefore end for another reason.
     drop(open(&sink, &mut sweep, &spec(100_000)));
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.ended, report.bytes), (Ended::EndOfStream, 0));
@@ -236,7 +238,8 @@ fn a_sweep_that_disconnects_unlocks_the_receive_buffer() {
     let mut sweep = sink.sweep().unwrap();
     drop(open(&sink, &mut sweep, &spec(1)));
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().bytes, 0);
-    // The run of the disconnected sweep is gone, so its token must be rejected.
+    // The sweep that requested the first run has disconnected, so the token of that run is no
+    // longer valid. A data connection with this token must be rejected.
     assert!(matches!(sink.served().service, Service::Run { .. }));
     let mut late = sink.dial();
     late.write_all(opened.greeting().as_bytes()).unwrap();
@@ -281,7 +284,8 @@ fn invalid_lines_end_a_control_connection_and_nothing_else() {
     for words in nonsense {
         let mut peer = sink.dial();
         peer.write_all(greeting::CONTROL.as_bytes()).unwrap();
-        // The write fails if the sink closes the connection first.
+        // The sink may close the connection before all of this is written. In that case the write
+        // fails.
         let _ = peer.write_all(words);
         let _ = peer.shutdown(Shutdown::Write);
         assert!(matches!(sink.served().service, Service::Control { runs: 0, .. }));

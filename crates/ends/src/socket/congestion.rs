@@ -1,7 +1,7 @@
 //! Congestion controls by name: those of linerate's TCP and those of the kernel.
 //!
-//! A run on the kernel's TCP always sets its congestion control explicitly, because the default
-//! differs between machines.
+//! A run on the kernel's TCP always sets its congestion control, even if that is the kernel's
+//! default. The default differs between machines, and so its name is known and recorded.
 
 use linerate_tcp::CongestionName;
 use rustix::io::Errno;
@@ -84,7 +84,7 @@ impl Congestion {
     }
 
     /// Returns the name of the congestion control to set: `wanted` if it is given, otherwise the
-    /// default. Returns `None` if neither is known.
+    /// kernel's default. Returns `None` if no name is given and the default is unknown.
     ///
     /// # Errors
     /// [`CongestionError`], with the names that can be chosen.
@@ -92,9 +92,9 @@ impl Congestion {
         self.choose_by(wanted, try_out)
     }
 
-    /// Chooses like [`Congestion::choose`]. `try_out` tests whether the kernel accepts a name. The
-    /// list of available names is not sufficient for this, because the kernel may load a module for
-    /// a name.
+    /// Chooses like [`Congestion::choose`]. `try_out` tests whether the kernel accepts a name. A
+    /// lookup in the list of available names would not suffice: the kernel may load a module for
+    /// other names.
     fn choose_by(
         &self,
         wanted: Option<&str>,

@@ -8,12 +8,12 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Interval between two samples of the queues. Sampling takes less than a thousandth of the run's
-/// time.
+/// Interval between two samples of the queues. At this interval, sampling takes less than a
+/// thousandth of the run's time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Fields of `TCP_INFO` that are renamed to the names that findings use, as pairs of the old and
-/// the new name.
+/// Fields of `TCP_INFO` that get another name in the records: pairs of the kernel's name and the
+/// name that findings use.
 const RENAMED: &[(&str, &str)] = &[
     ("data_segs_out", names::DATA_SEGMENTS_SENT),
     ("total_retrans", names::RETRANSMITTED_SEGMENTS),
@@ -22,7 +22,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("sndbuf_limited", names::SEND_BUFFER_LIMITED_MICROS),
 ];
 
-/// A sampler of the queues of a connection during a run, which keeps the maxima.
+/// A sampler of a connection's queues during a run. It stores only the largest value of each.
 #[derive(Debug)]
 pub struct Sampler {
     /// Time at which the next sample is due.
@@ -49,8 +49,8 @@ impl Sampler {
             return;
         }
         self.next = now + INTERVAL;
-        // A failure leaves the maxima unchanged, since a missing sample is no reason to fail the
-        // run.
+        // If a call fails, the sample is missing, and the maximum stays as it is. That is no reason
+        // to fail the run.
         if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
             self.unacknowledged = self.unacknowledged.max(bytes);
         }
@@ -61,8 +61,8 @@ impl Sampler {
     }
 }
 
-/// Returns the counters of `stream` at the end of a run. The sampled maxima are included for the
-/// kernel's TCP.
+/// Returns the counters of `stream` at the end of a run. For the kernel's TCP, they include the
+/// sampled maxima `peaks`.
 pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
     match stream {
         Stream::Kernel(stream) => of_the_kernel(stream, peaks),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct HostThreads(Arc<str>);
 
 impl HostThreads {
-    /// Creates a unique name of at most 15 bytes, because the kernel stores no more bytes of a
-    /// thread's name.
+    /// Creates a unique name. It has at most 15 bytes, because the kernel truncates a longer thread
+    /// name.
     pub(super) fn unique() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed) % 1_000_000;

@@ -13,8 +13,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 
-/// A listening socket of the kernel, or a listening socket of a linerate host with the
-/// configuration of its connections.
+/// A listening socket of the kernel or of a linerate host. For a linerate host, `config` is the
+/// configuration of the connections that the socket accepts.
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
@@ -71,8 +71,8 @@ impl Listening {
         }
     }
 
-    /// Returns the receive buffer of connections in bytes, as `getsockopt` reports it, if no run
-    /// has set another size.
+    /// Returns the receive buffer of accepted connections in bytes, as `getsockopt` reports it. If
+    /// a run has set the buffer of the kernel's socket, the result is the size that the run set.
     pub(crate) fn default_receive_buffer(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(listener) => Ok(sockopt::socket_recv_buffer_size(listener)? as u64),
@@ -108,8 +108,9 @@ impl Listening {
         }
     }
 
-    /// Restores the default MSS and receive buffer. The buffer has automatic tuning again if the
-    /// kernel can restore it, otherwise `default_size` bytes as `getsockopt` reports them.
+    /// Restores the default MSS and the default receive buffer. If the kernel cannot switch
+    /// automatic tuning on again, the buffer has a fixed size: `default_size` bytes, as
+    /// `getsockopt` reports them. In that case the function returns an error.
     pub(crate) fn restore_receive(&self, default_size: u64) -> io::Result<()> {
         match self {
             Self::Kernel(listener) => {

@@ -1,7 +1,7 @@
-//! Sockets of the kernel and of linerate hosts, with one interface for both kinds.
+//! Sockets of the kernel and of linerate hosts, which a program uses in the same way.
 //!
-//! Options are set before the handshake and read back. Data is written and read with deadlines, and
-//! counters are collected.
+//! Options are set before the handshake, and the granted values are read back. Reads and writes
+//! have deadlines. After a run, the counters of the connection are collected.
 
 mod congestion;
 mod counters;

@@ -16,7 +16,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Maximum time for closed sockets to send their remaining data when a linerate host ends.
+/// Maximum time that a linerate host waits, before it ends, until closed sockets have sent their
+/// remaining data.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A TCP implementation that opens sockets.
@@ -35,7 +36,7 @@ pub struct OwnNetwork {
     threads: HostThreads,
     /// The address of the host.
     address: IpAddr,
-    /// The configuration of connections for which no options are set.
+    /// The configuration of a connection. Options of a socket replace some of its values.
     config: Box<Config>,
 }
 
@@ -61,9 +62,10 @@ impl Network {
         Self::on(host.location(), mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// Starts a linerate host on a link that is already open. `config` configures all connections,
-    /// except for what their options set. `on_end` gets the link back when the host ends. Without
-    /// `mac` the host gets a random MAC address.
+    /// Starts a linerate host on a link that is already open. All connections have the
+    /// configuration `config`, in which the options of a socket replace some values. When the host
+    /// ends, `on_end` is called with the link. If `mac` is `None`, the host has a random MAC
+    /// address.
     ///
     /// # Errors
     /// The error of the system if it provides no thread, descriptor or random number.
@@ -76,7 +78,8 @@ impl Network {
     ) -> io::Result<Self> {
         let mut config = *config;
         if location.compresses_headers {
-            // Timestamps change in every segment, so RFC 1144 could not compress the headers.
+            // RFC 1144 does not compress the header of a segment whose timestamps have changed.
+            // Timestamps are therefore switched off on a link that compresses headers.
             config.timestamps = false;
         }
         let threads = HostThreads::unique();
@@ -98,18 +101,19 @@ impl Network {
         }
     }
 
-    /// Ends a linerate host when its closed sockets have sent all their data, but after at most
-    /// `CLOSE_TIMEOUT`. Open connections are reset. Does nothing if the network is the kernel's.
+    /// Ends a linerate host. Before that, waits until its closed sockets have sent all their data,
+    /// but for at most `CLOSE_TIMEOUT`. Connections that are still open are reset. Does nothing if
+    /// the network is the kernel's.
     pub fn end(&self) {
         if let Self::Own(own) = self {
-            // The wait times out if a peer does not acknowledge the data; the host ends all the
-            // same.
+            // The wait times out if a peer does not acknowledge the data. The result is ignored,
+            // because the host ends in any case.
             let _ = own.net.finish(CLOSE_TIMEOUT);
         }
     }
 
-    /// Returns the error that ended a linerate host's link; `None` if the link works, or if the
-    /// host ended for another reason.
+    /// Returns the error of the link that made a linerate host end. Returns `None` if the host
+    /// runs, or if it ended for another reason.
     pub fn lost_link(&self) -> Option<LinkError> {
         match self {
             Self::Own(own) => match own.net.end() {
@@ -141,9 +145,9 @@ impl Network {
         }
     }
 
-    /// Opens a connection to the first address of `peer` that accepts a connection within
-    /// `timeout`. `options` returns the socket options for an address. If all addresses fail,
-    /// returns the error of the last address.
+    /// Opens a connection to `peer`. Tries its addresses in turn, each for at most `timeout`, until
+    /// one accepts the connection. `options` returns the socket options for an address. If all
+    /// addresses fail, returns the error of the address that was tried last.
     pub(crate) fn dial(
         &self,
         peer: &Peer,
@@ -203,8 +207,8 @@ fn buffer(bytes: u64) -> BufferSize {
     granted(bytes).into()
 }
 
-/// Returns the buffer size in bytes that a linerate host grants: the requested size, or the largest
-/// size that linerate's TCP supports if that is smaller.
+/// Returns the buffer size in bytes that a linerate host grants for a request of `bytes`. It is the
+/// requested size, but at most the largest size that linerate's TCP supports.
 pub(crate) fn granted(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(LARGEST_BUFFER)
 }
@@ -228,8 +232,8 @@ fn start<L: Link + Readiness + Send + 'static>(
     Net::builder(link, stack).name(threads.name()).when_ended(on_end).start()
 }
 
-/// Returns a random, locally administered MAC address. Its five random bytes make collisions on a
-/// network unlikely.
+/// Returns a locally administered MAC address with five random bytes, so two hosts of a network are
+/// unlikely to get the same address.
 fn random_mac() -> io::Result<[u8; 6]> {
     let mut mac = random_bytes()?;
     mac[0] = 0x02;

@@ -15,8 +15,8 @@ const BACKLOG: i32 = 128;
 const MIN_SEGMENT: u16 = 88;
 /// Maximum value of `TCP_MAXSEG` that the kernel accepts.
 const MAX_SEGMENT: u16 = 32_767;
-/// Ratio of a buffer's size, as the kernel reports it, to the requested size. The kernel adds room
-/// for its overhead.
+/// Ratio of a buffer's size, as the kernel reports it, to the requested size. The kernel doubles
+/// the requested size to make room for its own overhead.
 pub(super) const DOUBLING: u64 = 2;
 /// Maximum buffer size that can be requested from a kernel, in bytes. The kernel stores twice the
 /// requested size in a signed 32-bit integer.
@@ -26,9 +26,9 @@ const MAX_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 /// of the kernel or the linerate host.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Send buffer in bytes, as it is requested (`SO_SNDBUF`).
+    /// Size of the send buffer in bytes that is requested (`SO_SNDBUF`).
     pub send_buffer: Option<u64>,
-    /// Receive buffer in bytes, as it is requested (`SO_RCVBUF`).
+    /// Size of the receive buffer in bytes that is requested (`SO_RCVBUF`).
     pub receive_buffer: Option<u64>,
     /// MSS in bytes (`TCP_MAXSEG`).
     pub max_segment: Option<u16>,
@@ -83,8 +83,8 @@ pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
 }
 
-/// Returns the send buffer that the kernel would grant, in bytes as they are requested. A socket
-/// that is never connected serves as a trial.
+/// Returns the send buffer that the kernel would grant for a request of `bytes` bytes, without the
+/// kernel's overhead. The request is made at a new socket, which is closed without being connected.
 pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
     let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(grant_send(&trial, bytes)? / DOUBLING)
@@ -101,8 +101,8 @@ pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
 }
 
-/// Returns a remedy for a buffer of `bytes` that exceeds the kernel setting `limit`, as text for
-/// the user. `there` is the text that names another machine, or is empty for this machine.
+/// Returns the remedy for a buffer of `bytes` that exceeds the kernel setting `limit`, as text for
+/// the user. `there` completes the text: it names another machine, or is empty for this machine.
 pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     if bytes > MAX_BUFFER {
         return format!("no kernel grants more than {MAX_BUFFER}; ask for less");
@@ -110,15 +110,15 @@ pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
 }
 
-/// Limits a size in bytes to the range of the socket option, a signed 32-bit integer. The caller
-/// notices the difference by reading the option back.
+/// Limits a size in bytes to the range of the socket option, which is a signed 32-bit integer. The
+/// caller reads the granted size back, and so notices that a size was limited.
 fn clamped(bytes: u64) -> usize {
     const MOST: u64 = i32::MAX as u64;
     usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
 }
 
-/// Returns the MSS in bytes at which packets to `address` have at most `mtu` bytes, within the
-/// range that the kernel accepts.
+/// Returns the MSS in bytes with which packets to `address` have at most `mtu` bytes. An MSS
+/// outside of the range that the kernel accepts is replaced by the nearest bound.
 pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
     let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
     mtu.saturating_sub(headers).clamp(MIN_SEGMENT, MAX_SEGMENT)
@@ -147,7 +147,8 @@ fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Waits until a connection attempt of a non-blocking socket succeeds, fails or times out.
+/// Waits until the non-blocking socket is connected. Returns an error if the connection attempt
+/// fails or times out.
 fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let limit = Timespec::try_from(timeout).map_err(|_| Errno::INVAL)?;
     let mut wait = [PollFd::new(socket, PollFlags::OUT)];

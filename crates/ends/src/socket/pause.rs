@@ -1,4 +1,5 @@
-//! Pauses: short timeouts of reads and writes, after which a thread checks whether it should stop.
+//! Short timeouts of reads and writes (pauses). After each pause, a thread checks whether it should
+//! stop.
 
 use std::io;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A task that reads a transfer from a socket, counts and compares the data, and observes
-//! deadlines.
+//! A task that reads a transfer from a socket. It counts the data, compares it with a pattern if
+//! requested, and ends at a time limit.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -11,7 +11,7 @@ use rustix::net::RecvFlags;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-/// The parameters of a transfer that is to be read.
+/// The parameters for reading a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadTask {
     /// Number of bytes to read.
@@ -27,21 +27,21 @@ pub struct ReadTask {
     /// Time to wait after each read, which makes the program a slow reader.
     pub pause: Duration,
     /// Does the kernel discard the data without copying it (`MSG_TRUNC`)? The option has no effect
-    /// on linerate hosts, and none if `pattern` is set.
+    /// on connections of linerate hosts, and no effect if `pattern` is set.
     pub discard: bool,
 }
 
-/// The result of reading a transfer.
+/// The result of a transfer at its receiving end.
 #[derive(Debug)]
 pub struct ReadResult {
     /// Number of bytes read.
     pub bytes: u64,
-    /// Time at which the first byte had been read; `None` if no data was read.
+    /// Time when the first read that returned data had ended; `None` if no data was read.
     pub first: Option<Instant>,
-    /// Time at which the last byte had been read; `None` if no data was read.
+    /// Time when the most recent read that returned data had ended; `None` if no data was read.
     pub last: Option<Instant>,
-    /// Time at which the last call of `read` returned. It is later than [`ReadResult::last`] if
-    /// that call returned no data.
+    /// Time when the final call of `read` returned. It is later than [`ReadResult::last`] if that
+    /// call returned no data.
     pub finished: Instant,
     /// The reason why the transfer ended.
     pub ended: Ended,
@@ -67,12 +67,14 @@ impl ReadResult {
 
 impl ReadTask {
     /// Reads from `stream` until all bytes are read, the stream ends, a time limit expires, or
-    /// `stop` returns true. `already` is data that has been read from `stream` before.
+    /// `stop` returns true. `already` is data that was read from `stream` before this call. It
+    /// counts as the beginning of the transfer.
     pub fn run(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> ReadResult {
         self.run_timed(stream, &CallClock::new(), already, stop)
     }
 
-    /// Reads like [`ReadTask::run`], and records with `clock` the time in calls of `read`.
+    /// Reads like [`ReadTask::run`]. In addition, `clock` measures the time that the thread spends
+    /// in calls of `read`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -80,7 +82,8 @@ impl ReadTask {
         already: &[u8],
         stop: impl Fn() -> bool,
     ) -> ReadResult {
-        // Filling the buffer now avoids page faults during the run.
+        // The buffer is written once before the run, so that its memory pages exist and cause no
+        // page faults during the run.
         let mut buffer = vec![u8::MAX; self.read_size.max(1)];
         let opened = Instant::now();
         let mut result = ReadResult::nothing(opened);
@@ -158,7 +161,8 @@ impl Read for Source<'_> {
     }
 }
 
-/// Minimum read timeout. For the kernel, a timeout of zero means no timeout.
+/// Minimum timeout of a read. A shorter one could become zero, by which the kernel means no
+/// timeout.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 impl ReadResult {

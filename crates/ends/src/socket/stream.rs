@@ -70,8 +70,8 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
-    /// Configures the stream so that dropping it resets the connection, instead of sending the
-    /// remaining data.
+    /// Configures the stream so that dropping it resets the connection. Without this setting, the
+    /// data in the send buffer would still be sent.
     ///
     /// # Errors
     /// The error of the system.

@@ -8,7 +8,7 @@ use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// The parameters of a transfer that is to be written.
+/// The parameters for writing a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteTask {
     /// Number of bytes to write.
@@ -20,14 +20,14 @@ pub struct WriteTask {
     /// Time to wait after each write.
     pub pause: Duration,
     /// Maximum mean rate at which the program itself writes, in bytes per second; `None` for no
-    /// maximum. A transfer that is slower than the maximum is not delayed, so the maximum does not
-    /// change how TCP divides its data into segments.
+    /// maximum. Unlike pacing, the maximum does not change how TCP divides the data into segments.
+    /// It delays only a transfer that would be faster than the maximum.
     pub max_rate: Option<u64>,
 }
 
-/// Time by which a task may be ahead of its maximum rate. The first writes of a transfer fill the
-/// send buffer at once. Without this allowance, the task would wait after them, even if the
-/// transfer is slower than the maximum rate.
+/// Time by which the written data may be ahead of the maximum rate. The first writes are fast,
+/// because they only fill the send buffer. Without this allowance, the task would wait after them,
+/// even if the connection is slower than the maximum rate.
 const AHEAD: Duration = Duration::from_millis(250);
 
 /// The kind of data that a source writes.
@@ -36,7 +36,8 @@ pub enum Contents {
     /// A pattern in which each byte depends on its position, so that the receiver can compare the
     /// data.
     Pattern(Pattern),
-    /// Arbitrary data. The same buffer is written repeatedly, so producing the data costs no time.
+    /// Arbitrary data, for a receiver that does not compare it. The same buffer is written
+    /// repeatedly, so producing the data costs no time.
     Any,
     /// The characters of the character generator (RFC 864).
     Characters,
@@ -54,7 +55,7 @@ impl Contents {
     }
 }
 
-/// The result of writing a transfer.
+/// The result of a transfer at its sending end.
 #[derive(Debug)]
 pub struct WriteResult {
     /// Number of bytes that the socket accepted.
@@ -68,14 +69,15 @@ pub struct WriteResult {
 }
 
 impl WriteTask {
-    /// Writes to `stream` until all bytes are accepted or `stop` returns true. Each call of `stop`,
-    /// after a write and while a paced task waits, gets the time of the first write and the current
-    /// time.
+    /// Writes to `stream` until all bytes are accepted or `stop` returns true. `stop` is called
+    /// after each write, and repeatedly while a task with a maximum rate waits. Its arguments are
+    /// the time of the first write and the current time.
     pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
         self.run_timed(stream, &CallClock::new(), stop)
     }
 
-    /// Writes like [`WriteTask::run`], and records with `clock` the time in calls of `write`.
+    /// Writes like [`WriteTask::run`]. In addition, `clock` measures the time that the thread
+    /// spends in calls of `write`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -83,8 +85,8 @@ impl WriteTask {
         stop: impl Fn(Instant, Instant) -> bool,
     ) -> WriteResult {
         let mut buffer = vec![0; self.write_size.max(1)];
-        // The buffer is filled once, because memory that was never written maps to a single page of
-        // zeros. Reading that page is faster than reading real data.
+        // The buffer is filled once, even for arbitrary data. All pages of a buffer that was never
+        // written are one page of zeros, which the kernel would copy faster than real data.
         Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
@@ -140,8 +142,8 @@ fn write_whole(
 }
 
 /// Waits until `max_rate`, in bytes per second, allows the next write. Returns false if `stop`
-/// returned true. The wait is divided into slices, because after a write of 1,460 bytes at 1 B/s it
-/// lasts for 24 minutes.
+/// returned true. A wait can be long: at 1 B/s, 24 minutes after a write of 1,460 bytes. It is
+/// therefore divided into slices, and `stop` is called before each of them.
 fn await_next_write(
     max_rate: u64,
     given: &WriteResult,
@@ -198,7 +200,8 @@ mod tests {
         assert_eq!(Pattern::new(3).verify(0, &arrived), Ok(()));
     }
 
-    /// Without a check in the wait for the second write, the test would last for 1,000 s.
+    /// The second write is due after about 1,000 s. If the task did not call `stop` while it waits,
+    /// the test would last as long.
     #[test]
     fn a_task_with_a_maximum_rate_can_be_stopped_between_two_writes() {
         let (near, _far) = pair();
@@ -220,7 +223,7 @@ mod tests {
             });
             checks.get()
         };
-        // One check after the write, and one before each slice of the wait.
+        // The task calls `stop` once after the write, and once before each slice of the wait.
         assert_eq!(checks(8_000), 2, "the next byte is due after 125 ms");
         assert!(checks(2_000) > 2, "the next byte is due after 500 ms");
     }

@@ -12,16 +12,17 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// Timeout of the handshake, and maximum time without an acknowledgement after the last write.
+/// Timeout of the handshake. After the last write, it is also the maximum time without a new
+/// acknowledgement.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a single read while the source waits for the end of the stream.
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time from the last write to the report of a sink that compares the data. The sink must
-/// read the data in the buffers of both ends in this time.
+/// Maximum time from the last write to the report of a sink that compares the data. In this time,
+/// the sink must read all data that is still in the buffers of both ends.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes that the sink reads at once.
 const READ_SIZE: u64 = 128 << 10;
-/// Maximum duration of a run that a sink accepts.
+/// Maximum duration that a sink accepts in the request for a run.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of a transfer to a sink.
@@ -31,9 +32,8 @@ pub struct Delivered {
     /// the sink reports as read.
     pub bytes: u64,
     /// Time from the first write until the sink confirmed the last byte, by a report or by closing
-    /// the connection. Without a confirmation, the time until the last write. Half a round-trip
-    /// time is subtracted from the time of a report, because the report takes about that long to
-    /// arrive.
+    /// the connection. If the sink confirmed nothing, it is the time until the last write. A report
+    /// takes about half a round-trip time to arrive, which is subtracted.
     pub time: Duration,
     /// Did the sink confirm that it has read all `bytes`?
     pub confirmed: bool,
@@ -97,8 +97,8 @@ pub fn send_verified(
     remote.await_ready().map_err(|error| unable(peer, error))?;
     let write_task = write_task(supply, Contents::Pattern(Pattern::new(seed)));
     let given = write_task.run(&stream, until(supply, interrupt));
-    // Even if a write failed, the sink reads the data written before, and reports on it. So the
-    // report is awaited in any case.
+    // If a write failed, the sink still reads the data that was written before the failure, and
+    // reports on it. The report is therefore awaited even after an error.
     let _ = stream.shutdown(Shutdown::Write);
     let report = await_report(&mut remote, peer)?;
     let report = report.checked(given.bytes, spec.bytes).map_err(|error| unable(peer, error))?;
@@ -126,8 +126,8 @@ fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
     }
 }
 
-/// Returns the condition that ends writing. The condition is true when the maximum duration of
-/// `supply` has passed or `interrupt` is raised.
+/// Returns the condition under which writing ends: the maximum duration of `supply` has passed, or
+/// `interrupt` is raised.
 fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) -> bool {
     let max_time = supply.max_time();
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time
@@ -152,9 +152,9 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
     }
 }
 
-/// Closes the sending direction, and waits until the sink closes its sending direction too, which
-/// confirms that the sink has read everything. Returns false if the connection fails, or if nothing
-/// is acknowledged for [`TIMEOUT`].
+/// Closes the sending direction, and waits until the sink closes the other direction, which
+/// confirms that the sink has read everything. Returns false if the connection fails, or if no new
+/// acknowledgement arrives for [`TIMEOUT`].
 fn await_end_of_stream(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
     {

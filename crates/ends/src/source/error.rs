@@ -23,7 +23,8 @@ pub enum SourceError {
     BufferTooLarge {
         /// Size of the requested send buffer in bytes.
         requested: u64,
-        /// Size that the system would grant, in bytes without the kernel's overhead.
+        /// Send buffer in bytes that the system would grant. The size does not include the kernel's
+        /// overhead, so it can be compared with the requested size.
         granted: u64,
         /// The remedy, as text for the user.
         remedy: String,

@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 const MAX_CONNECTIONS: usize = 64;
 /// Timeout of a single read, write or wait, after which a thread checks whether it should stop.
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time in which a socket accepts no data, after which its connection is closed.
+/// Maximum time for which the socket of a connection accepts no data. Then the source closes the
+/// connection.
 const IDLE: Duration = Duration::from_secs(600);
-/// Maximum time to wait until a peer closes its connection after the last byte.
+/// Maximum time to wait, after the last byte, until the peer closes its sending direction.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A listening source, with the limits and socket options that apply to each connection.
@@ -44,7 +45,7 @@ pub struct Served {
     pub peer: SocketAddr,
     /// Number of bytes that the socket accepted.
     pub bytes: u64,
-    /// Time from the acceptance of the connection to the last successful write.
+    /// Time from the acceptance of the connection to the last write that succeeded.
     pub time: Duration,
 }
 
@@ -103,12 +104,12 @@ impl ListeningSource {
         let mut transfer = Transfer::new(&self.supply, began);
         let (closed, on_close) = mpsc::channel();
         thread::scope(|scope| {
-            // If no thread can be created, the peer's data is not read. This matters only if the
-            // peer sends data.
+            // A second thread reads and discards the data that the peer sends. If the system
+            // provides no thread, such data is not read; most peers send none.
             let reader = thread::Builder::new()
                 .spawn_scoped(scope, || discard_input(stream, closed, connections));
-            // A write fails if the peer ends the transfer by closing the connection, which is not
-            // an error.
+            // If the peer ends the transfer by closing the connection, a write fails. That is not
+            // an error, but then there is no close to wait for.
             if transfer.write_to_end(stream, connections).is_ok() && reader.is_ok() {
                 await_close(&on_close, connections);
             }
@@ -129,7 +130,7 @@ struct Transfer {
     /// Maximum number of bytes to write.
     limit: u64,
     began: Instant,
-    /// Time of the last successful write; the start of the transfer before the first write.
+    /// Time of the last write that succeeded; the start of the transfer if there was none yet.
     last: Instant,
     max_time: Duration,
 }
@@ -178,8 +179,8 @@ impl Transfer {
     }
 }
 
-/// Reads and discards data of the peer until the peer closes its sending direction or the service
-/// ends. Dropping `closed` signals the end of reading to [`await_close`].
+/// Reads and discards the peer's data until the peer closes its sending direction or the service
+/// ends. The drop of `closed` then tells [`await_close`] that reading has ended.
 fn discard_input(mut stream: &Stream, closed: Sender<()>, connections: &Connections) {
     let mut words = [0; 16 << 10];
     while !connections.is_closing() {

@@ -1,8 +1,8 @@
-//! `linerate source`: sends data as fast as the socket accepts it, to a sink or to any peer that
-//! connects.
+//! `linerate source`: sends data as fast as the socket accepts it. The source connects to a sink,
+//! or listens and serves every peer that connects.
 //!
-//! Data that the receiver does not compare consists of the characters of RFC 864. A linerate sink
-//! that compares the data gets a pattern in which each byte depends on its position.
+//! The data depends on the receiver. A linerate sink that compares the data gets a pattern in which
+//! each byte depends on its position. All other receivers get the characters of RFC 864.
 
 mod connecting;
 mod error;

@@ -14,7 +14,7 @@ pub struct Supply {
     pub max_time: Option<Duration>,
     /// Maximum size of each `write` call, in bytes.
     pub write_size: NonZeroU32,
-    /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
+    /// Size of the send buffer in bytes that is requested; `None` selects automatic tuning.
     pub send_buffer: Option<NonZeroU64>,
     /// Name of the congestion control; `None` selects the default of the network.
     pub congestion: Option<String>,

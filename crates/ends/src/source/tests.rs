@@ -1,4 +1,5 @@
-//! Tests of sources that connect and that listen, with plain peers and with a sink.
+//! Tests of sources that connect and of sources that listen. The other end is a sink, or a peer
+//! without linerate's protocol.
 
 use super::*;
 use crate::control::{Report, fake_sink};
@@ -35,8 +36,8 @@ fn any_port() -> ListenAt {
     ListenAt::Address("127.0.0.1:0".parse().unwrap())
 }
 
-/// Starts a listening source, and calls `guest` with a connection to it. Returns the source's
-/// event.
+/// Starts a listening source, connects to it, and calls `guest` with the connection. Returns the
+/// source's event about this connection.
 fn against_listening_source(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
     let listening_source = ListeningSource::bind(&Network::Kernel, any_port(), supply).unwrap();
     let address = listening_source.local_addr().unwrap();
@@ -199,8 +200,8 @@ fn a_buffer_above_the_limit_is_refused() {
     ListeningSource::bind(&Network::Kernel, any_port(), modest).unwrap();
 }
 
-/// The system refuses an unknown congestion control, so the error shows that the source sets the
-/// congestion control of its socket.
+/// The system refuses an unknown congestion control. An error with such a name therefore shows that
+/// the source sets the congestion control of its socket.
 #[test]
 fn every_socket_of_a_source_gets_its_congestion_control() {
     let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };

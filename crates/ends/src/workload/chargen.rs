@@ -3,13 +3,14 @@
 
 use std::sync::LazyLock;
 
-/// The printable ASCII characters except for the space. In the lines of the generator, the space
-/// follows `~`.
+/// The printable ASCII characters except for the space. The generator's sequence of characters has
+/// the space after `~`.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 /// Number of characters in a line, without the line end.
 const LINE: usize = 72;
 
-/// One period of the output, after which the output repeats. It has one line for each character.
+/// One period of the output: the lines that begin with each of the 95 characters. After these
+/// lines, the output repeats.
 static PERIOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let ring: Vec<u8> = PRINTABLE.chain([b' ']).collect();
     let line = |first: usize| ring.iter().cycle().skip(first).take(LINE).chain(b"\r\n").copied();

@@ -1,13 +1,13 @@
 //! The data of a transfer that the receiver compares. Each byte depends on its position, so that
-//! lost, duplicated or moved bytes are detected. Any part can be generated or checked
-//! independently.
+//! lost, duplicated or moved bytes are detected. Any part of the data can be generated or checked
+//! without the parts before it.
 
 /// An endless sequence of bytes that depends on a seed.
 ///
-/// The bytes are the words w(0), w(1), … in little-endian order. w(n) is the sum of n and the seed,
-/// multiplied by an odd constant, with the high half of the product XORed into the low half. All
-/// words differ, and a shift by any distance changes nearly every byte. A word costs a few
-/// instructions, which is cheap compared with copying.
+/// The bytes are the words w(0), w(1), … in little-endian order. To compute w(n), the sum of n and
+/// the seed is multiplied by an odd constant. Then the high half of the product is XORed into the
+/// low half. All words differ, and a shift by any distance changes nearly every byte. A word costs
+/// a few instructions, which is cheap compared with copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// The seed, multiplied by an odd constant so that similar seeds give different sequences.
@@ -61,8 +61,8 @@ impl Pattern {
         }
     }
 
-    /// Does `bytes` equal the pattern from `position` on? The position of a difference is not
-    /// determined, which is faster.
+    /// Does `bytes` equal the pattern from `position` on? This check is faster than
+    /// [`Pattern::verify`], because it does not determine where the first difference is.
     fn matches(self, position: u64, bytes: &[u8]) -> bool {
         let (mut index, offset) = split(position);
         let mut rest = bytes;
@@ -72,8 +72,9 @@ impl Pattern {
             wrong |= head != &self.word(index)[offset..offset + head.len()];
             (rest, index) = (tail, index.wrapping_add(1));
         }
-        // Differences are combined block by block. Without an early exit, the compiler can unroll
-        // the inner loop.
+        // The loop over a block does not end at the first difference: without an early exit, the
+        // compiler can unroll it. The differences of a block are combined, and checked after the
+        // block.
         for block in rest.chunks(64 * WORD) {
             let mut difference = 0;
             let words = block.chunks_exact(WORD);
