@@ -1,5 +1,5 @@
-//! The order of the runs of a sweep with a time budget, which measures the most informative cells
-//! first.
+//! The choice of the next run of a sweep with a time budget. The most informative cells are
+//! measured first.
 //!
 //! The table has a row for each send buffer and a column for each receive buffer. Its corner cells
 //! are measured first, because they bound the throughput of all other cells. If the budget then
@@ -23,23 +23,23 @@ use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// One of this many runs is a repetition of a measured cell.
+/// In a sweep with a time budget, every fifth run repeats a measured cell.
 const REPEAT_EVERY: usize = 5;
-/// Ratio of the rates of two measured cells above which the cell midway between the two is
-/// measured.
+/// Ratio of the rates of two measured cells above which the unmeasured cell midway between them is
+/// worth measuring.
 const STEEP: f64 = 1.1;
 /// Maximum number of cells whose predictions are compared to choose a run. If more cells are
 /// unmeasured, only every n-th of them is compared, to bound the computing time.
 const MAX_CANDIDATES: usize = 2_048;
-/// Number of equal parts into which the diagonal is divided. The cells at the three inner
-/// boundaries are measured directly after the corners.
+/// Number of equal parts into which the diagonal is divided. If the budget does not suffice for all
+/// runs, the cells at the three inner boundaries follow the corners.
 const PARTS: usize = 4;
 
 /// Returns the next run after the completed `runs`. Returns `None` if all planned runs are
 /// complete, or if the next run would exceed the time budget; the first run is always made.
 ///
-/// Without a budget, the runs follow the order of the schedule. A full segment carries `payload`
-/// bytes.
+/// Without a budget, the runs follow the order of the schedule. `payload` is the number of data
+/// bytes in a full segment. It converts buffer sizes from packets to bytes.
 #[must_use]
 pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
     if design.budget.is_none() {
@@ -117,8 +117,8 @@ impl<'a> State<'a> {
     }
 
     /// Returns a corner cell of the table that has not been measured; `None` if all corners have
-    /// been measured. The corner with the two largest buffers comes first, because it is the
-    /// fastest.
+    /// been measured. The corner with the two largest buffers comes first, because its runs are the
+    /// shortest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
         let (sends, receives) = self.sizes();
@@ -207,8 +207,9 @@ impl<'a> State<'a> {
         cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
     }
 
-    /// Returns the measured cell with the fewest runs; among several such cells, the one with the
-    /// shortest expected run. Returns `None` if every measured cell has its planned number of runs.
+    /// Returns the measured cell with the fewest runs. Of several cells with equally few runs, the
+    /// one with the shortest expected run is returned. Returns `None` if every measured cell has
+    /// its planned number of runs.
     fn repetition(&self) -> Option<Cell> {
         let planned = self.design.repeat.get();
         let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);
@@ -234,9 +235,10 @@ impl<'a> State<'a> {
         seconds.sum::<f64>() <= self.left
     }
 
-    /// Returns the expected duration of a run of `cell`, in seconds. The duration is computed from
-    /// the mean rate of the cell's previous runs. For an unmeasured cell, the highest rate of any
-    /// measured cell with no larger buffers is used as a lower bound of the rate.
+    /// Returns the expected duration of a run of `cell`, in seconds. It is computed from the mean
+    /// rate of the cell's previous runs. An unmeasured cell is assumed to be as fast as the fastest
+    /// measured cell whose buffers are no larger than its own. If no such cell was measured, the
+    /// maximum duration of a run is returned.
     fn seconds(&self, cell: Cell) -> f64 {
         let longest = self.design.longest_run().as_secs_f64();
         let at = point(cell, self.payload, 1.0);
@@ -294,8 +296,8 @@ mod tests {
         (cell.send.packets().unwrap(), cell.receive.packets().unwrap())
     }
 
-    /// Returns the rate of a cell on a path of 50 Mb/s, in bytes per second. Buffers of eight
-    /// packets suffice to fill the path.
+    /// Returns the rate of a cell on a path of 50 Mb/s, in bytes per second. The rate is
+    /// proportional to the smaller buffer up to eight packets, which fill the path.
     fn slow(cell: Cell) -> f64 {
         let (send, receive) = packets(cell);
         6.25e6 * (f64::from(send.min(receive)) / 8.0).min(1.0)

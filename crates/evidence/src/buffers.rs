@@ -53,7 +53,8 @@ impl fmt::Display for BufferSize {
 pub struct BufferList(Vec<BufferSize>);
 
 impl BufferList {
-    /// Maximum number of sizes in a list. A longer list is probably a mistake.
+    /// Maximum number of sizes in a list. A longer list is refused, because it is probably a
+    /// mistake.
     pub const MOST: usize = 1_024;
 
     /// Returns the list of the sizes 1, 2, 3 … `most` packets, cut to [`BufferList::MOST`] sizes.
@@ -130,7 +131,7 @@ pub enum ParseBuffersError {
     /// The first bound of a range is larger than its second bound.
     #[error("the range `{0}` is reversed: write the smaller end first")]
     Reversed(String),
-    /// The step of a range is invalid, zero, or in a unit other than that of the range.
+    /// The step of a range is not a valid number, is zero, or has another unit than the range.
     #[error(
         "the step of `{0}` does not fit: write a range of packets as 1..17/4, one of bytes as \
          4KiB..64KiB/4KiB"
@@ -145,8 +146,8 @@ pub enum ParseBuffersError {
         "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
     )]
     Mixed,
-    /// A size occurs twice in the list. The repeat count requests more runs of a cell, not a second
-    /// occurrence of the size.
+    /// A size occurs twice in the list. A list determines which cells are measured; `--repeat`
+    /// determines how often each cell is measured.
     #[error(
         "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more \
          often"

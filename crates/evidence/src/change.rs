@@ -9,13 +9,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The send buffer is larger: at least four times in a diagnosis, twice in the table of a
-    /// sweep.
+    /// The send buffer is larger. A diagnosis requests at least four times the size. For the table
+    /// of a sweep, the intervention is a doubled buffer.
     SendBufferLarger,
     /// The send buffer is halved.
     SendBufferHalved,
-    /// The receive buffer is larger: at least four times in a diagnosis, twice in the table of a
-    /// sweep.
+    /// The receive buffer is larger. A diagnosis requests at least four times the size. For the
+    /// table of a sweep, the intervention is a doubled buffer.
     ReceiveBufferLarger,
     /// The receive buffer is halved.
     ReceiveBufferHalved,
@@ -26,8 +26,8 @@ pub enum Change {
     /// The receiving program discards received data in the kernel without copying the data, and
     /// reads without pauses.
     Discard,
-    /// The sender paces at 90 % of the peak delivery rate of runs without an intervention, or of
-    /// their throughput if they lost nothing.
+    /// The sender paces at 90 % of the estimated link rate. The estimate is the peak delivery rate
+    /// of runs without an intervention. If these runs had no losses, it is their throughput.
     Paced,
     /// The sender paces at half the throughput of runs without an intervention.
     PacedAtHalf,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Names of the counters from which findings are derived. A bench that measures one of these
-/// quantities uses the name given here. A bench may omit counters, and add counters with names of
-/// its own.
+/// quantities uses the name given here. A bench may omit some of these counters, and may add others
+/// with names of its own.
 pub mod names {
     /// Data segments sent, including retransmissions.
     pub const DATA_SEGMENTS_SENT: &str = "data_segments_sent";
@@ -43,8 +43,9 @@ pub mod names {
     /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
     /// all CPUs.
     pub const STOLEN_MICROS: &str = "stolen_micros";
-    /// Number of attempts of this run that were discarded because of contention: threads waited for
-    /// a processor, or the hypervisor withheld one. The attempt with the least contention was kept.
+    /// Number of attempts at this run that were discarded because of contention: threads waited for
+    /// a processor, or the hypervisor withheld one. Of all attempts, the one with the least
+    /// contention is the recorded run.
     pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
     /// Time for which the receiver's window limited the sender, in microseconds.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
@@ -53,7 +54,7 @@ pub mod names {
 }
 
 /// Minimum lifetime of a thread, in microseconds, for its waiting time to count as contention. In a
-/// shorter life, a single wait is a large share of the time.
+/// shorter lifetime, a single short wait would already be a large share.
 const JUDGED_MICROS: u64 = 1_000;
 
 /// Counters of both ends of a transfer.
@@ -80,8 +81,8 @@ impl Counters {
     /// Returns the largest share of a thread's lifetime that was lost to contention at either end.
     /// Time is lost if the thread waited for a processor, or if the hypervisor withheld the CPUs.
     ///
-    /// Ends whose thread lived for less than a millisecond are ignored. Returns `None` if neither
-    /// of the remaining ends has these counters.
+    /// An end whose thread lived for less than a millisecond is ignored, and so is an end without
+    /// these counters. Returns `None` if both ends are ignored.
     #[must_use]
     pub fn contended_share(&self) -> Option<f64> {
         let share = |end: &EndCounters, name| {

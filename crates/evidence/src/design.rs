@@ -28,8 +28,8 @@ pub struct Design {
     pub max_time: Duration,
     /// Seed of the random order of the runs and of all random numbers within runs.
     pub seed: u64,
-    /// Whether the order consists of randomised complete blocks, each with one run of every cell.
-    /// Otherwise all runs are shuffled together.
+    /// Whether the order of runs consists of randomised blocks, each with one run of every cell.
+    /// Otherwise all runs of the sweep are shuffled together.
     pub blocks: bool,
     /// Number of other runs between two baseline runs; `None` for no baseline runs. A baseline run
     /// repeats the cell with the largest buffers, and so shows changes of the machine's speed.
@@ -40,8 +40,9 @@ pub struct Design {
     pub budget: Option<Duration>,
 }
 
-/// Number of runs of maximum duration that a time budget must have room for. So many runs cover the
-/// corners of the table, cells of its diagonal and the steepest gaps.
+/// Minimum number of runs that a time budget must have room for, even if every run takes the
+/// maximum duration. This number of runs covers the corners of the table, cells of its diagonal and
+/// the steepest gaps.
 const RUNS_OF_A_BUDGET: u64 = 24;
 
 /// The error that a design has more than [`Design::MOST_RUNS`] runs. The field is the number of
@@ -88,8 +89,8 @@ impl Design {
         cells as u64
     }
 
-    /// Returns the maximum duration of a run. A time budget shortens it, so that the budget has
-    /// room for enough runs.
+    /// Returns the maximum duration of a run. A time budget shortens it, so that enough runs for
+    /// the most informative cells fit into the budget.
     #[must_use]
     pub fn longest_run(&self) -> Duration {
         let share = self.budget.map(|budget| budget / RUNS_OF_A_BUDGET);
@@ -115,9 +116,9 @@ impl Design {
         self.baseline_every.map_or(0, |every| runs.div_ceil(every.get().into()))
     }
 
-    /// Returns the cell of the baseline runs, whose repetition shows changes of the machine's
-    /// speed; `None` if the design has no baseline runs. The cell has the largest buffers, so that
-    /// neither buffer limits its throughput.
+    /// Returns the cell of the baseline runs; `None` if the design has no baseline runs. The
+    /// repetition of this cell shows changes of the machine's speed. The cell has the largest
+    /// buffers, so that neither buffer limits its throughput.
     #[must_use]
     pub fn baseline(&self) -> Option<Cell> {
         let largest = |list: &BufferList| list.sizes().last().copied();

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The measurements at one end of a run. They refer to the observed part of the run, which begins
-/// some time after the first byte, when slow start should be over.
+/// The measurements at one end of a run. Most of them refer to the observed part of the run. It
+/// begins some time after the first byte, when slow start should be over.
 ///
 /// `None` stands for a value that the system does not provide; such a value is never replaced by
 /// zero.
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct EndEvidence {
     /// Duration of the observed part in seconds. All differences of counters refer to this time.
     pub seconds: Option<f64>,
-    /// Bytes that the program wrote or read during the observed part.
+    /// Number of bytes that the program at this end wrote or read during the observed part.
     pub bytes: Option<u64>,
     /// Measurements of the thread that writes or reads the data.
     pub thread: ThreadEvidence,
@@ -24,7 +24,8 @@ pub struct EndEvidence {
     pub connection: ConnectionEvidence,
     /// Lengths of the connection's queues, sampled during the observed part.
     pub queues: QueueEvidence,
-    /// Reasons why the sender did not send, as shares of samples; `None` at a receiving end.
+    /// Shares of samples in which the sender did not send, by the reason; `None` at a receiving
+    /// end.
     pub states: Option<SenderStates>,
     /// Increase of the system's counters of protocols, interfaces and queues during the observed
     /// part, by counter name. Counters that did not change are omitted.
@@ -48,8 +49,8 @@ pub struct ThreadEvidence {
     /// Number of context switches because the CPU of the thread that writes or reads was given to
     /// another thread.
     pub involuntary_switches: Option<u64>,
-    /// Time that the thread spent in calls of `write` or `read`, in nanoseconds. It includes
-    /// copying and waiting.
+    /// Time that the thread that writes or reads spent in calls of `write` or `read`, in
+    /// nanoseconds. It includes copying data and waiting for it.
     pub call_nanos: Option<u64>,
     /// Processor time of the thread that drives linerate's host, in nanoseconds; `None` with the
     /// kernel's TCP.
@@ -68,23 +69,24 @@ pub struct ThreadEvidence {
 pub struct MachineEvidence {
     /// Share of the time for which the hypervisor withheld the CPUs: the mean over all CPUs.
     pub steal_share: Option<f64>,
-    /// Share of the time that the CPU with the most software interrupts spent in these interrupts.
+    /// Share of the time that one CPU spent in software interrupts: of all CPUs, the one that spent
+    /// the most time in them.
     pub softirq_share: Option<f64>,
     /// Share of the time for which the CPUs were idle: the mean over all CPUs.
     pub idle_share: Option<f64>,
     /// Number of CPUs.
     pub cpus: Option<u32>,
     /// Processor time of the kernel's threads for software interrupts (`ksoftirqd`), in
-    /// nanoseconds. They handle received packets when there are too many for the interrupts
-    /// themselves.
+    /// nanoseconds. The kernel handles received packets in these threads if too many arrive to be
+    /// handled in the interrupts themselves.
     pub softirq_thread_nanos: Option<u64>,
     /// Number that identifies the running kernel: the first half of its boot ID. Both ends have the
     /// same number if they run on the same machine.
     pub boot: Option<u64>,
 }
 
-/// Measurements of a TCP connection. Unless stated otherwise, a counter is its increase during the
-/// observed part of the run. Any other value is from the end of that part.
+/// Measurements of a TCP connection at one end. Unless stated otherwise, a counter is its increase
+/// during the observed part of the run. Any other value is the value at the end of that part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEvidence {
@@ -111,7 +113,7 @@ pub struct ConnectionEvidence {
     pub retransmission_timeouts: Option<u64>,
     /// The path MTU in bytes.
     pub path_mtu: Option<u64>,
-    /// Maximum number of data bytes in a segment sent.
+    /// Maximum number of data bytes that the connection puts into one segment.
     pub segment_bytes: Option<u64>,
     /// Shift count by which windows received from the peer are scaled (RFC 7323 §2).
     pub send_window_scale: Option<u64>,
@@ -119,8 +121,8 @@ pub struct ConnectionEvidence {
     pub receive_window_scale: Option<u64>,
     /// The congestion window in segments, from samples during the observed part.
     pub congestion_window: Option<Distribution>,
-    /// The largest congestion window in samples before the observed part, in segments. A larger
-    /// maximum during the observed part shows that the window still grows.
+    /// The largest congestion window in samples before the observed part, in segments. If the
+    /// maximum during the observed part is larger, the window still grows.
     pub earlier_congestion_window: Option<u64>,
     /// The slow start threshold in segments. Before the first loss it is huge: the largest value
     /// that the TCP can represent.
@@ -132,7 +134,7 @@ pub struct ConnectionEvidence {
     /// The TCP's most recent estimate of the delivery rate, in bytes per second.
     pub delivery_rate: Option<u64>,
     /// The delivery rate that 5 % of the samples in the observed part exceed, in bytes per second.
-    /// The path can carry at least this rate.
+    /// The path can carry data at this rate, at least for a short time.
     pub peak_delivery_rate: Option<u64>,
     /// The window that the peer advertises in bytes, from samples during the observed part.
     pub peer_window: Option<Distribution>,
@@ -145,7 +147,7 @@ pub struct ConnectionEvidence {
 }
 
 /// Lengths of a connection's queues in bytes, sampled during the observed part of a run, and the
-/// packets that its socket dropped.
+/// number of packets that the connection's socket dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueEvidence {
@@ -159,8 +161,9 @@ pub struct QueueEvidence {
     pub send_memory: Option<Distribution>,
     /// Memory that the receive queue occupies, in bytes (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_memory: Option<Distribution>,
-    /// Number of packets that the socket has dropped since it was opened. The kernel's socket drops
-    /// packets for lack of memory, and duplicates; linerate's counts only the lack of memory.
+    /// Number of packets that the socket has dropped since it was opened. The kernel's socket
+    /// counts packets dropped for lack of memory and duplicates. linerate's socket counts only
+    /// packets dropped for lack of memory.
     pub drops: Option<u64>,
 }
 
@@ -171,17 +174,17 @@ pub struct QueueEvidence {
 pub struct SenderStates {
     /// Number of samples to which the shares refer.
     pub samples: u64,
-    /// Share of samples in which the send buffer was full of data in flight: nearly all data was
-    /// sent, and the program waited in `write`.
+    /// Share of samples in which the send buffer was full, nearly all of its data was in flight,
+    /// and the program waited in `write`.
     pub buffer_full: f64,
-    /// Share of samples in which all data was sent, and the program was not in `write`.
+    /// Share of samples in which the sender had no unsent data, and the program was not in `write`.
     pub out_of_data: f64,
     /// Share of samples in which unsent data waited for the peer's window.
     pub window_full: f64,
     /// Share of samples in which unsent data waited for the congestion window.
     pub congestion_window_full: f64,
-    /// Share of samples in which unsent data waited although both windows had room. It then waited
-    /// for pacing, a local queue or the processor.
+    /// Share of samples in which unsent data waited although both the peer's window and the
+    /// congestion window had room. The data then waited for pacing, a local queue or the processor.
     pub held_back: f64,
 }
 

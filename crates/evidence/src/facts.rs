@@ -1,10 +1,12 @@
-//! Facts about a sweep that its plan does not contain: its machine, software versions and bench.
+//! Facts about a sweep that its plan does not contain: the machine, the software versions and the
+//! bench.
 
 use crate::bench_facts::BenchFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Facts about a sweep that its plan does not contain: its machine, software versions and bench.
+/// Facts about a sweep that its plan does not contain: the machine, the software versions and the
+/// bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Time at which the sweep started, in UTC, such as `2026-01-31T22:05:00Z`.
@@ -62,14 +64,15 @@ pub struct Versions {
     pub commit: Option<String>,
     /// Version of the Rust compiler.
     pub rustc: String,
-    /// Whether the build is not optimised, so that its rates are meaningless.
+    /// Whether the build is not optimised. Its rates then say nothing about the optimised program.
     pub debug_build: bool,
 }
 
 impl Facts {
-    /// Describes the first difference between these facts and the `later` facts of a resumed sweep
-    /// that makes measurements incomparable. The processor, the kernel, the versions and the bench
-    /// are compared. Returns `None` if they agree.
+    /// Describes the first difference between these facts and the `later` facts of a resumed sweep.
+    /// A difference makes the measurements before and after the interruption incomparable. The
+    /// processor, the kernel, the versions and the bench are compared. Returns `None` if all of
+    /// them agree.
     #[must_use]
     pub fn difference(&self, later: &Self) -> Option<String> {
         let changed = |what: &str, before: &str, after: &str| {

@@ -1,8 +1,8 @@
 //! The design of a sweep, and the measurements of its runs.
 //!
 //! These types are the same for every engine: the kernel's TCP, linerate's on a device, and
-//! linerate's in the simulator. Benches produce them, a store keeps them, and verdicts and reports
-//! depend on nothing else.
+//! linerate's in the simulator. Benches measure the values, and a store saves them. Verdicts and
+//! reports are computed from these types alone.
 
 #![forbid(unsafe_code)]
 

@@ -91,8 +91,9 @@ impl Maximum {
         Self::LineRate { bytes_per_second, line_rate, explanation }
     }
 
-    /// Computes the maximum from measured floor transfers; `None` if there are none, or if a rate
-    /// is not finite. `seed` determines the random numbers of the confidence interval.
+    /// Computes the maximum from measured floor transfers (transfers without TCP). Returns `None`
+    /// if there are none, or if a rate is not finite. `seed` determines the random numbers of the
+    /// confidence interval.
     #[must_use]
     pub fn of_floors(floors: &[Floor], seed: u64) -> Option<Self> {
         let rates = floors.iter().map(|floor| as_f64(floor.bytes) / floor.time.as_secs_f64());
@@ -107,9 +108,9 @@ impl Maximum {
         })
     }
 
-    /// Computes the maximum of a bench from the first source that exists: the rate `given` in the
-    /// plan, the bit rate in `facts`, or the transfers `floors`. Without any source, the maximum is
-    /// unknown.
+    /// Computes the maximum of a bench. The first of three sources that exists is used: the rate
+    /// `given` in the plan, the bit rate in `facts`, and the floor transfers `floors`. If none
+    /// exists, the maximum is unknown.
     #[must_use]
     pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
         let given = given.map(|rate| LineRate {
@@ -148,8 +149,9 @@ mod tests {
     use super::*;
     use linerate_units::Duration;
 
-    /// Returns the framing that Van Jacobson's message of 1988 assumes: an acknowledgement is a
-    /// minimum frame with its gap, but without its preamble.
+    /// Returns the framing that Van Jacobson's message of 1988 assumes. An acknowledgement occupies
+    /// a minimum frame of 64 bytes and the inter-frame gap of 12 bytes. Its preamble is not
+    /// counted.
     fn ethernet_of_1988(segments_per_ack: u32) -> Framing {
         Framing { acknowledgement: 76, segments_per_ack, half_duplex: true, ..Framing::ethernet(0) }
     }

@@ -20,7 +20,7 @@ pub fn megabits(bits_per_second: f64) -> String {
     if megabits < 99.95 { format!("{megabits:.2}") } else { thousands(megabits) }
 }
 
-/// Formats a share from 0 to 1 as a percentage: `91 %`, or `9.1 %` with one decimal below 10 %.
+/// Formats a share from 0 to 1 as a percentage: `91 %`. Below 10 %, it has one decimal: `9.1 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;

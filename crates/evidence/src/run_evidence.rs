@@ -10,7 +10,8 @@ pub struct RunEvidence {
     /// The deliberate change of the path or its ends in this run (the intervention); `None` for a
     /// run without a change.
     pub change: Option<Change>,
-    /// Throughput between the programs at both ends during the observed part, in bytes per second.
+    /// Throughput between the programs at both ends, in bytes per second, during the observed part
+    /// of the run. This part normally begins after slow start.
     pub bytes_per_second: f64,
     /// Measurements at the sending end.
     pub sender: EndEvidence,
@@ -20,6 +21,6 @@ pub struct RunEvidence {
     /// `None` if it is unknown.
     pub link_bits_per_second: Option<f64>,
     /// The bit rate that data and framing occupy on the link, in bits per second; `None` if it is
-    /// unknown. In the simulator, it includes other transfers over the link.
+    /// unknown. In the simulator, it includes the data of other transfers over this link.
     pub wire_bits_per_second: Option<f64>,
 }

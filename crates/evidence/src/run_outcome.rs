@@ -8,7 +8,7 @@ use linerate_units::Duration;
 pub struct RunOutcome {
     /// Number of bytes that the receiving program read.
     pub bytes: u64,
-    /// Time from the first write until the receiving program had read the last byte.
+    /// Time from the beginning of the first write until the receiving program had read all bytes.
     pub time: Duration,
     /// Whether all requested bytes arrived. If not, the run exceeded its maximum duration and was
     /// cut short.

@@ -16,8 +16,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct RunRecord {
     /// Position of the run in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. Baseline runs have the numbers after
-    /// those of the cell's other runs.
+    /// Number of the run among the runs of its cell, from 0. The cell of the baseline runs also has
+    /// other runs; its baseline runs are numbered after those.
     pub repeat: u32,
     /// The socket buffer at the sending end.
     pub send_buffer: BufferRecord,
@@ -30,7 +30,8 @@ pub struct RunRecord {
     /// Throughput between the programs at both ends, in bytes per second; 0 if the run took no
     /// time.
     pub bytes_per_second: f64,
-    /// Bit rate that the transfer occupies on the wire, including framing, in bits per second.
+    /// Bit rate that the data of the transfer and its framing occupy on the wire, in bits per
+    /// second.
     pub wire_bits_per_second: f64,
     /// Whether all requested bytes arrived within the maximum duration of a run.
     pub complete: bool,
@@ -82,8 +83,8 @@ impl RunRecord {
         Cell { send: self.send_buffer.size(), receive: self.receive_buffer.size() }
     }
 
-    /// Is this the record of the planned `run`? Order, repeat and planned buffer sizes must be
-    /// equal.
+    /// Is this the record of the planned `run`? Position, repeat and planned buffer sizes must all
+    /// be equal.
     #[must_use]
     pub fn is_of(&self, run: &PlannedRun) -> bool {
         let Cell { send, receive } = run.cell;
@@ -102,7 +103,7 @@ impl BufferRecord {
         Self { packets: size.packets(), requested_bytes: size.bytes(payload), granted_bytes }
     }
 
-    /// Returns the buffer size as the plan states it, in packets or in bytes.
+    /// Returns the buffer size as the plan states it: in packets, or otherwise in bytes.
     fn size(&self) -> BufferSize {
         let bytes = NonZeroU64::new(self.requested_bytes).unwrap_or(NonZeroU64::MIN);
         let packets = self.packets.and_then(NonZeroU32::new);

@@ -53,8 +53,8 @@ pub fn bench_facts() -> BenchFacts {
     }
 }
 
-/// Returns the outcome of a complete run that transferred `bytes` in `time`. The granted buffers
-/// have the requested sizes.
+/// Returns the outcome of a complete run that transferred `bytes` in `time`. The system granted the
+/// buffer sizes that the cell requests.
 #[must_use]
 pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
     let payload = bench_facts().segment_payload;
@@ -70,15 +70,15 @@ pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
 }
 
 /// Returns the record of a run that transferred 8 MiB at a throughput near `rate` bytes per second.
-/// The duration is rounded to nanoseconds.
+/// The throughput is not exactly `rate`, because the duration is rounded to nanoseconds.
 #[must_use]
 pub fn record(run: &PlannedRun, rate: f64) -> RunRecord {
     let time = std::time::Duration::from_secs_f64(8_388_608.0 / rate).into();
     RunRecord::new(run, outcome(run.cell, BYTES, time), &bench_facts())
 }
 
-/// Returns made-up facts and a made-up maximum. They do not depend on the machine on which the test
-/// runs.
+/// Returns the facts and the maximum throughput of a made-up sweep. They do not depend on the
+/// machine on which the test runs.
 ///
 /// # Panics
 /// Never: the constants are valid.
@@ -104,8 +104,9 @@ pub fn records(design: &Design, rate: impl Fn(Cell, u32) -> f64) -> Vec<RunRecor
     schedule(design).iter().map(|run| record(run, rate(run.cell, run.repeat))).collect()
 }
 
-/// Returns a factor between 1 − `amplitude` and 1 + `amplitude`. The factor looks random but
-/// depends only on the cell and the repeat, so tests are reproducible.
+/// Returns the noise of a made-up run, as a factor of its rate between 1 − `amplitude` and 1 +
+/// `amplitude`. The factor looks random but depends only on the cell and the repeat, so tests are
+/// reproducible.
 ///
 /// # Panics
 /// Never: 24 bits fit into 32.

@@ -9,8 +9,8 @@ use oorandom::Rand64;
 pub struct PlannedRun {
     /// Position of the run in the schedule, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. Baseline runs have the numbers after
-    /// those of the cell's other runs.
+    /// Number of the run among the runs of its cell, from 0. The cell of the baseline runs also has
+    /// other runs; its baseline runs are numbered after those.
     pub repeat: u32,
     /// The send buffer and the receive buffer of the run.
     pub cell: Cell,
@@ -28,8 +28,8 @@ impl PlannedRun {
 /// Returns all runs of `design` in random order, which its seed determines. Baseline runs are
 /// interspersed.
 ///
-/// In an ordered sweep, a drift of the machine's speed would look like an effect of the buffer
-/// size.
+/// The order is random because a drift of the machine's speed would otherwise look like an effect
+/// of the buffer size.
 #[must_use]
 pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     let mut runs = with_baseline(design, shuffled(design));
@@ -58,8 +58,9 @@ fn shuffled(design: &Design) -> Vec<PlannedRun> {
     (0..design.repeat.get()).flat_map(block).collect()
 }
 
-/// Inserts a baseline run before every group of `baseline_every` runs. The baseline cell also has
-/// runs in these groups, so the inserted runs continue the numbers of its repeats.
+/// Inserts a baseline run before every group of `baseline_every` runs. The groups also contain the
+/// ordinary runs of the baseline cell. The inserted runs therefore get the repeat numbers after
+/// those of the ordinary runs.
 fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
     let (Some(cell), Some(every)) = (design.baseline(), design.baseline_every) else {
         return runs;

@@ -4,11 +4,13 @@
 //! resample. The interval contains the middle 95 % of these figures. The method assumes no
 //! distribution.
 //!
-//! The interval of the median of four measurements reaches at most from the smallest measurement to
-//! the largest. That range covers the true median in seven of eight cases (1 − 2·2⁻⁴). Samples with
-//! fewer measurements are not resampled if the deviation of a measurement is known from other
-//! samples. As many measurements are then drawn from a log-normal distribution with this deviation
-//! (parametric bootstrap).
+//! Resampling underestimates the uncertainty of small samples. The interval of the median of four
+//! measurements reaches at most from the smallest measurement to the largest. That range covers the
+//! true median in only seven of eight cases (1 − 2·2⁻⁴).
+//!
+//! A sample with fewer than four measurements is therefore not resampled if the deviation of a
+//! measurement is known from other samples. In place of each resample, as many values as the sample
+//! has are drawn from a log-normal distribution with this deviation (parametric bootstrap).
 
 use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
@@ -17,7 +19,8 @@ use serde::{Deserialize, Serialize};
 /// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
 
-/// Minimum number of measurements that show the deviation of a sample well enough for resampling.
+/// Minimum number of measurements of a sample that is resampled. Fewer measurements do not show
+/// their deviation well enough.
 pub const FEWEST_RESAMPLED: usize = 4;
 
 /// A 95 % confidence interval of a figure, in the unit of the figure.
@@ -64,14 +67,15 @@ pub fn interval(
         })
         .collect();
     figures.sort_by(f64::total_cmp);
-    // The interval excludes 2.5 % of the resampled figures at each end.
+    // 2.5 % of the figures are below the interval, and 2.5 % are above it.
     let outside = RESAMPLES / 40;
     Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
 }
 
-/// Fills `drawn` with as many random values as `sample` has, in ascending order. They are values of
-/// the sample, each of which can be drawn several times. If the sample has too few values, they
-/// come from a log-normal distribution around its median.
+/// Fills `drawn` with as many random values as `sample` has, in ascending order. A sample with
+/// enough values is resampled: each drawn value is one of its values, and a value can be drawn
+/// several times. Otherwise the drawn values come from a log-normal distribution around the median
+/// of the sample.
 fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
     let values = sample.values();
     let mut draw = || {
@@ -88,8 +92,8 @@ fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
 }
 
 impl Sample {
-    /// Is the scatter of this sample's median found by resampling, and not from the deviation of
-    /// other samples?
+    /// Is the interval of this sample's median found by resampling its measurements? If not, it is
+    /// computed from the deviation that other samples have shown.
     #[must_use]
     pub fn is_resampled(&self) -> bool {
         self.values().len() >= FEWEST_RESAMPLED || self.known_deviation() == 0.0

@@ -10,8 +10,8 @@ pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
 
-/// Returns the standard deviation of the runs of a cell from the mean of that cell, pooled over all
-/// cells. The deviation is that of the rates' natural logarithms, so 0.03 means about 3 %.
+/// Returns the standard deviation of the natural logarithms of the runs' rates from their mean
+/// within each cell, pooled over all cells. A value of 0.03 means about 3 %.
 ///
 /// Each item of `cells` contains the rates of one cell's runs; rates of zero are ignored. Returns
 /// `None` if no cell has two runs.

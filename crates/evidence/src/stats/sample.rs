@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Vec<f64>,
-    /// The standard deviation of the natural logarithm of a measurement, known from other samples;
-    /// zero if it is unknown.
+    /// The standard deviation of the natural logarithm of a measurement, as other samples have
+    /// shown it; zero if it is unknown.
     known_deviation: f64,
 }
 
@@ -21,9 +21,9 @@ impl Sample {
         Some(Self { values, known_deviation: 0.0 })
     }
 
-    /// Sets the standard deviation of the natural logarithm of a measurement, as other samples have
-    /// shown it. An [`interval`](super::interval) is computed from this deviation if the sample has
-    /// too few measurements to show its own.
+    /// Returns the sample with a known standard deviation of the natural logarithm of a
+    /// measurement, which other samples have shown. If this sample has too few measurements to show
+    /// its own deviation, an [`interval`](super::interval) is computed from the known one.
     #[must_use]
     pub fn with_known_deviation(self, deviation: f64) -> Self {
         Self { known_deviation: deviation, ..self }

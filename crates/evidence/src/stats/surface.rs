@@ -1,8 +1,9 @@
 //! Predictions of the throughput of cells that were not measured.
 //!
 //! The table of cells, with a send buffer for each row and a receive buffer for each column, is
-//! described as a surface. A model with four parameters gives its shape: a path with a capacity and
-//! a round-trip time carries a window, which the smaller buffer determines.
+//! described as a surface. A model with four parameters gives its shape. The smaller buffer
+//! determines the window of the transfer. The window divided by the round-trip time is the rate, up
+//! to the capacity of the path.
 //!
 //! Deviations from the model are interpolated between measured cells by a Gaussian process, whose
 //! variance is the uncertainty of a prediction. To check the intervals, each measured cell is
@@ -16,20 +17,20 @@ use super::sample::median_of_sorted;
 pub const FEWEST_CELLS: usize = 6;
 /// Half-width of a 95 % interval, in standard deviations.
 const WIDTH: f64 = 1.96;
-/// Standard deviation of the logarithm of a run's rate within a cell, assumed if no cell was
-/// measured twice.
+/// Standard deviation of the natural logarithm of the rates of one cell's runs. It is assumed if no
+/// cell was measured twice.
 const USUAL_NOISE: f64 = 0.03;
 /// Minimum standard deviation of log(measured rate / rate of the model) over cells.
 const MIN_DEVIATION: f64 = 0.02;
-/// Exponent of the power mean that approximates the smaller buffer. A larger exponent gives a
-/// closer approximation.
+/// Exponent of the power mean that approximates the size of the smaller buffer. A larger exponent
+/// gives a closer approximation.
 const SHARPNESS: f64 = 6.0;
 /// Candidate length scales of the Gaussian process. Cells that are closer together than the length
 /// scale deviate from the model by similar amounts. Distances between cells are differences of the
 /// natural logarithms of their buffer sizes.
 const LENGTHS: [f64; 3] = [0.35, 0.7, 1.4];
-/// Maximum number of cells in a fit, because the computing time grows with their cube. Of a larger
-/// number of cells, only every n-th cell is used.
+/// Maximum number of cells to which the surface is fitted, because the computing time grows with
+/// the cube of that number. If more cells were measured, only every n-th of them is used.
 const MAX_CELLS: usize = 160;
 /// Number of groups of cells in cross-validation. The cells of each group are predicted from the
 /// cells of the other groups.
@@ -55,12 +56,12 @@ pub struct SurfaceModel {
     /// Time in seconds from sending a byte until its acknowledgement makes room for another byte,
     /// if the window is small.
     pub round_trip: f64,
-    /// Ratio of the window that a byte of receive buffer provides to the window that a byte of send
-    /// buffer provides.
+    /// Ratio of two windows: the window that a byte of receive buffer provides, to the window that
+    /// a byte of send buffer provides.
     pub receive_share: f64,
     /// Exponent that says how much sending at capacity overlaps with waiting for acknowledgements.
-    /// With 1 the times of both add up; with a large exponent the longer time alone determines the
-    /// rate.
+    /// With 1, the time of sending and the time of waiting add up. With a large exponent, the
+    /// longer of the two times alone determines the rate.
     pub overlap: f64,
 }
 
@@ -97,7 +98,7 @@ pub struct Surface {
     /// model.
     weights: Vec<f64>,
     kernel: Kernel,
-    /// Standard deviation of the logarithm of a run's rate within a cell.
+    /// Standard deviation of the natural logarithm of the rates of one cell's runs.
     noise: f64,
     /// Factor by which the half-widths of predicted intervals are multiplied; at least 1.
     widening: f64,
@@ -179,8 +180,9 @@ impl SurfaceModel {
     }
 }
 
-/// Returns the power mean of two positive numbers, but without the division of the sum by 2. With a
-/// large negative exponent, the result approximates the smaller number.
+/// Combines two positive numbers. With a large negative exponent, the result is a smooth
+/// approximation of the smaller number. It is the power mean of both, but without the division of
+/// the sum by 2.
 fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
     let smaller = one.min(other);
     smaller
@@ -188,8 +190,8 @@ fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
 }
 
 impl Surface {
-    /// Fits a surface to measured cells. `noise` is the standard deviation of the logarithms of the
-    /// runs' rates within a cell; `None` if no cell was measured twice.
+    /// Fits a surface to measured cells. `noise` is the standard deviation of the natural logarithm
+    /// of the rates of one cell's runs; `None` if no cell was measured twice.
     ///
     /// Returns `None` if fewer than [`FEWEST_CELLS`] cells have a rate above 0, or if the
     /// covariance matrix is not positive definite.
@@ -234,8 +236,9 @@ impl Surface {
         Some(surface)
     }
 
-    /// Returns the factor by which intervals must be widened, at least 1. With this factor, 90 %
-    /// intervals cover 90 % of the measured cells, each predicted from all other cells.
+    /// Returns the factor by which the half-widths of predicted intervals must be multiplied, at
+    /// least 1. To find it, each measured cell is predicted from all other cells. With this factor,
+    /// the 90 % intervals of nine tenths of the predictions contain the measured rate.
     fn needed_widening(&self) -> f64 {
         // Half-width of a 90 % interval of the normal distribution, in standard deviations.
         const NINE_TENTHS: f64 = 1.645;
@@ -260,7 +263,8 @@ impl Surface {
         &self.model
     }
 
-    /// Predicts the rate of one run with buffers of `send` and `receive` bytes.
+    /// Predicts the rate of one run with buffers of `send` and `receive` bytes, and its 95 %
+    /// interval.
     #[must_use]
     pub fn predict(&self, send: f64, receive: f64) -> Prediction {
         let at = SurfacePoint { send, receive, rate: 1.0 };

@@ -7,9 +7,10 @@
 //!
 //! > log rate = cell + slope(cell) × speed(time) + noise
 //!
-//! The speed at a run is estimated from the runs just before and after it: the median of their
-//! deviations from the levels of their own cells. The run itself is excluded, so that its own noise
-//! does not look like an epoch.
+//! Here, `cell` is the level of the run's cell: the logarithm of the cell's rate at the machine's
+//! mean speed. The speed at a run is estimated from the runs just before and after it. It is the
+//! median of their deviations from the levels of their own cells. The run itself is excluded, so
+//! that its own noise does not look like an epoch.
 //!
 //! The slope is near 1. It differs from 1 because a cell that waits for latency gains less from a
 //! fast processor than a cell that copies all the time. Runs must be in random order, so that an
@@ -30,28 +31,29 @@ use serde::Serialize;
 const FEWEST_RUNS: usize = 48;
 /// Minimum number of runs of each cell, below which epochs are not estimated.
 const FEWEST_OF_CELL: usize = 3;
-/// Candidates for the number of neighbouring runs, before a run and again after it, from which the
-/// speed at that run is estimated. The candidate with the smallest residual deviation is used.
+/// Candidates for the number of neighbouring runs on each side of a run from which the speed at
+/// that run is estimated. The candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
 /// Number of rounds in which speeds, levels and slopes are estimated in turn. Five rounds suffice
 /// for convergence.
 const ROUNDS: usize = 10;
-/// Maximum ratio of the runs' deviation with the model to their deviation without the model. Above
-/// this ratio the model is not used: a model that fits pure noise even increases the deviation.
+/// Maximum ratio of two deviations of the runs: from the model with epochs, and from the medians of
+/// their cells. Above this ratio the model is not used, because it explains too little. A model
+/// that fits pure noise even increases the deviation.
 const WORTH_IT: f64 = 0.8;
-/// Minimum correlation of the deviations of successive runs, below which no epochs are assumed.
-/// Without correlation the model would fit noise, since it has one speed for each run.
+/// Minimum correlation of the deviations of successive runs, below which no epochs are assumed. The
+/// model has one speed for each run, so it would fit the noise of uncorrelated runs.
 const LEAST_CORRELATION: f64 = 0.2;
-/// Minimum correlation of the deviations of successive runs in standard errors, below which no
-/// epochs are assumed. A standard error is 1/√runs.
+/// Second minimum of the correlation of the deviations of successive runs, in standard errors of
+/// 1/√runs. The larger of the two minima applies.
 const LEAST_ERRORS: f64 = 3.0;
 /// Minimum deviation of runs from the medians of their cells, as a natural logarithm, below which
-/// epochs are not estimated. Simulated runs deviate less.
+/// epochs are not estimated. Simulated runs deviate less, and have no epochs.
 const SMALLEST: f64 = 0.003;
 /// Standard deviation of the cells' slopes around 1, as measured on shared virtual CPUs.
 const SPREAD_OF_SLOPES: f64 = 0.15;
 /// Number of standard deviations beyond which a run has a reduced weight in the fit of a slope
-/// (Huber).
+/// (Huber's weights). Single disturbed runs then hardly affect the slope.
 const FULL_WEIGHT: f64 = 2.0;
 /// Half-width of a 95 % interval of the normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.96;
@@ -87,12 +89,13 @@ pub struct Epochs {
     /// Sensitivity of each cell to the machine's speed. The slope is 1 if the rate of the cell is
     /// proportional to the speed, and 0 if it does not depend on the speed.
     pub slopes: Vec<f64>,
-    /// Half-width that the uncertainty of the slope adds to each cell's 95 % interval, as a natural
-    /// logarithm.
+    /// Amount by which the uncertainty of the slope widens each cell's 95 % interval on either
+    /// side, as a natural logarithm.
     pub added_half_widths: Vec<f64>,
-    /// Deviation of the runs from the medians of their cells.
+    /// Deviation of the runs from the medians of their cells, before the effect of epochs is
+    /// subtracted.
     pub before: Deviation,
-    /// Deviation of the runs from the rates that the model gives them.
+    /// Deviation of the runs from the rates that the model with epochs predicts for them.
     pub after: Deviation,
 }
 
@@ -130,7 +133,7 @@ impl Epochs {
     }
 
     /// Returns the logarithm of the rate that `run` would have had at the machine's mean speed.
-    /// `number` is the position of the run in the order of time, from 0.
+    /// `number` is the position of the run among all runs in the order of time, from 0.
     #[must_use]
     pub fn corrected(&self, number: usize, run: Observation) -> f64 {
         run.log_rate - self.slopes[run.cell] * self.speeds[number]
@@ -176,7 +179,8 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the parameters for a machine of constant speed: all slopes are 1 and all speeds 0.
+    /// Returns the first estimate of the parameters, which assumes a machine of constant speed. All
+    /// slopes are 1, all speeds are 0, and the levels are the medians of the cells.
     fn still(runs: &[Observation], cells: &Cells) -> Self {
         let count = cells.0.len();
         let mut estimate = Self {
@@ -197,8 +201,8 @@ impl Estimate {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // In the first rounds, epochs still distort the levels, and distorted levels would
-            // distort the slopes.
+            // In the first two rounds, the slopes remain 1. Epochs still distort the levels then,
+            // and distorted levels would distort the slopes.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
@@ -236,7 +240,8 @@ impl Estimate {
         self.speeds.iter_mut().for_each(|speed| *speed -= mean);
     }
 
-    /// Fits the slope of each cell by weighted least squares, with a prior distribution around 1.
+    /// Fits the slope of each cell by weighted least squares. A prior distribution around 1 keeps
+    /// the slope of a cell with few runs near 1.
     fn fit_slopes(&mut self, runs: &[Observation], cells: &Cells) {
         let deviation = robust_deviation(&self.residuals).max(f64::EPSILON);
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
@@ -276,9 +281,11 @@ impl Estimate {
     }
 
     /// Returns, for each cell, the half-width that the slope's error adds to the 95 % interval of
-    /// the corrected rate. The mean speed of all runs is 0, so the correction of a cell's rate is
-    /// the slope times the mean speed at the cell's runs. The error of the slope counts in
-    /// proportion to the absolute value of that mean.
+    /// the corrected rate.
+    ///
+    /// The correction of a cell's rate is its slope times the mean speed at the cell's runs, where
+    /// 0 is the mean speed of all runs. An error of the slope therefore matters in proportion to
+    /// the absolute value of that mean.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {

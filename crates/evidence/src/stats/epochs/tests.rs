@@ -3,20 +3,22 @@
 use super::*;
 use oorandom::Rand64;
 
-/// The parameters of a made-up sweep.
+/// The parameters of a made-up sweep on a machine whose speed may change.
 #[derive(Clone, Copy)]
 struct World {
     cells: usize,
     repeats: usize,
     /// Average number of runs in an epoch; 0 for a machine of constant speed.
     epoch_runs: f64,
-    /// Maximum change of the natural logarithm of the machine's speed.
+    /// Largest amount by which the machine is slower than its highest speed, as a natural
+    /// logarithm.
     amplitude: f64,
     /// Standard deviation of the noise in the natural logarithm of a rate.
     noise: f64,
     /// Correlation of the noise of two successive runs.
     memory: f64,
-    /// Maximum deviation of a cell's slope from 1.
+    /// Maximum deviation of a cell's slope from 1. The slope is the sensitivity of the cell's rate
+    /// to the machine's speed.
     slope: f64,
     seed: u64,
 }
@@ -57,12 +59,14 @@ impl Dice {
 }
 
 impl World {
-    /// Returns the true logarithm of a cell's rate if the logarithm of the machine's speed is 0.
+    /// Returns the true level of a cell: the natural logarithm of its rate at the machine's highest
+    /// speed.
     fn level(cell: usize) -> f64 {
         20.0 + as_f64(cell as u64 % 7) * 0.11 + as_f64(cell as u64 / 7) * 0.05
     }
 
-    /// Returns the runs of the made-up sweep in the order of time. Their cells are in random order.
+    /// Returns the runs of the made-up sweep in the order of time. The cells are measured in random
+    /// order.
     fn runs(self) -> Vec<Observation> {
         self.truth().runs
     }
@@ -78,7 +82,8 @@ impl World {
         let mut speeds = Vec::new();
         let runs = order.into_iter().map(|cell| {
             if self.epoch_runs > 0.0 && dice.0.rand_float() < 1.0 / self.epoch_runs {
-                // Every third epoch has the highest speed, whose logarithm is 0.
+                // Every third epoch has the highest speed, whose logarithm is 0. The other epochs
+                // are slower.
                 epoch += 1;
                 speed = if epoch % 3 == 0 { 0.0 } else { -dice.within(self.amplitude).abs() };
             }
@@ -91,13 +96,15 @@ impl World {
         Truth { runs: runs.collect(), slopes, speeds }
     }
 
-    /// Returns two shares of cells. The first counts cells whose true rate is within the estimated
-    /// 95 % interval. The second counts cells whose interval is at most ±3 % wide.
+    /// Returns two shares of all cells. The first is the share of cells whose true rate is within
+    /// the estimated 95 % interval. The second is the share of cells whose interval is at most ±3 %
+    /// wide.
     fn covered_and_conclusive(self) -> [f64; 2] {
         let Truth { runs, slopes, speeds } = self.truth();
         let epochs = Epochs::of(&runs);
-        // With epochs, corrected rates refer to the mean speed. Without epochs, the rate of a cell
-        // is the median of its runs, at the median speed.
+        // The true rate depends on the speed to which the estimate refers. With epochs, corrected
+        // rates refer to the mean speed. Without epochs, the estimate is the median of the cell's
+        // runs, which refers to the median speed.
         let speed = match &epochs {
             Some(_) => speeds.iter().sum::<f64>() / as_f64(speeds.len() as u64),
             None => median(speeds),
@@ -123,8 +130,8 @@ impl World {
 
 #[test]
 fn known_levels_are_recovered_within_their_intervals() {
-    // With runs of 5 ms, the epochs last 0.1 s to 4 s. The shortest epochs are hardly longer than
-    // the window of runs from which a speed is estimated.
+    // An epoch lasts 20 to 800 runs on average. The shortest epochs are hardly longer than the
+    // window of runs from which a speed is estimated, so fewer intervals are narrow.
     for (epoch_runs, least) in [(20.0, 0.9), (50.0, 0.95), (200.0, 0.95), (800.0, 0.95)] {
         for slope in [0.0, 0.15] {
             let mut sums = [0.0; 2];
