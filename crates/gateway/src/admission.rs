@@ -1,11 +1,11 @@
-//! The decision about the first packet of a flow. It must be cheap, because a flood consists of
-//! first packets.
+//! The decision about the first packet of a flow. It must be cheap, because each packet of a flood
+//! can be the first packet of a new flow.
 
 use linerate_stack::{Opening, Rejection, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum number of new flows that wait to be handled. Only a flood exceeds it. The first packets
-/// of further flows are dropped; a legitimate client repeats its packet.
+/// Maximum number of new flows that wait to be handled. Only a flood exceeds it. While so many
+/// wait, the first packet of each further flow is dropped; a legitimate client repeats its packet.
 const WAITING: usize = 512;
 
 /// The state that the gateway shares with the hook of its forwarders. Both run on one thread; the

@@ -45,8 +45,8 @@ pub struct GatewayConfig {
     pub denied: Vec<IpCidr>,
     /// The reaction to ICMP echo requests that clients send to other hosts.
     pub echo: EchoPolicy,
-    /// Maximum number of flows; new flows beyond the maximum wait or are dropped. The process's
-    /// limit of open files may lower this maximum.
+    /// Maximum number of flows. At the maximum, the first packet of a new flow is dropped, so a TCP
+    /// client repeats its SYN. The process's limit of open files may lower the maximum.
     pub flows: usize,
     /// Maximum number of UDP flows. They also count towards the limit `flows`, of which they can
     /// take at most half.

@@ -28,7 +28,7 @@ pub(crate) mod bits {
 #[derive(Debug)]
 pub(crate) enum Flow {
     /// A TCP flow for which the gateway is connecting to the destination. The client's handshake is
-    /// deferred until then.
+    /// deferred until the destination has accepted the connection.
     Connecting {
         /// The socket that connects to the destination.
         far: TcpStream,
@@ -50,8 +50,8 @@ pub(crate) enum Flow {
         far: UdpSocket,
         /// The host's UDP socket to the client.
         client: UdpHandle,
-        /// Has the destination sent a datagram, or an error? If the flow expires before that, it
-        /// counts as useless, like a flow of a flood.
+        /// Has the destination sent a datagram, or an error? If the flow expires before that, the
+        /// pace of new flows counts it as useless. Most flows of a flood are useless.
         is_answered: bool,
     },
 }
@@ -77,7 +77,8 @@ impl Flows {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the index and the generation that the next inserted flow will have.
+    /// Returns the index and the generation that the next inserted flow will have. Flows that use
+    /// one slot one after the other have different generations.
     pub(crate) fn reserve(&mut self) -> (u32, u32) {
         if let Some(&index) = self.free.last() {
             return (index, self.slots[index as usize].generation);
@@ -138,8 +139,9 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // Generations may start from zero again. Only events of the last wait can still refer
-            // to the ended flows, and these events find no flow at their index.
+            // The generations of new flows may start from zero again. Only the events that the most
+            // recent wait returned can still refer to the ended flows, and these events find no
+            // flow at their index.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }

@@ -30,7 +30,7 @@ const OTHER_FILES: u64 = 64;
 const NEW_FLOWS: usize = 64;
 /// Estimated memory of an idle flow in bytes.
 const FLOW: usize = 1_024;
-/// Maximum number of turns in which a stopped gateway sends its last packets.
+/// Maximum number of turns in which a stopped gateway sends its remaining packets, such as resets.
 const LAST_TURNS: usize = 64;
 
 /// A gateway that relays flows from a link to the kernel's network.
@@ -65,8 +65,9 @@ pub struct Gateway<L> {
     pub(crate) limit: usize,
     /// Buffer for one datagram of the maximum size.
     pub(crate) datagram: Box<[u8]>,
-    /// The connections to clients that were accepted last, oldest first. They are recorded because
-    /// their handshakes may be incomplete. Invariant: at most `HALF_OPEN`.
+    /// The connections to clients that were accepted most recently, oldest first. Their handshakes
+    /// may be incomplete, and the number of such connections is limited. Invariant: at most
+    /// `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
     pub(crate) pace: Pace,
     /// Time at which new flows are handled again, if they have to wait; [`Instant::NEVER`]
@@ -144,9 +145,9 @@ impl<L: Link + Readiness> Gateway<L> {
         self.host.stack_mut()
     }
 
-    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected
-    /// and connections have the configured time to finish. Connections that remain then, or at
-    /// `end`, are reset. Returns the final counters.
+    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected,
+    /// and existing connections have the time [`GatewayConfig::drain`] to finish. After `end`, they
+    /// have no such time. Connections that have not finished are reset. Returns the final counters.
     ///
     /// # Errors
     /// [`GatewayError`], if the link fails, or if the system refuses to wait for events.
@@ -166,7 +167,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         result?;
         self.end_all_tcp();
-        // Errors of the link are ignored, because the last packets could also be lost on the way.
+        // An error of the link stops the sending, and is not reported. The gateway has ended in any
+        // case, and the remaining packets could also be lost on the network.
         for _ in 0..LAST_TURNS {
             if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
                 break;
@@ -230,7 +232,7 @@ impl<L: Link + Readiness> Gateway<L> {
         Ok(is_over)
     }
 
-    /// Returns free memory to the system if much less is in use than before.
+    /// Returns free memory to the system if the gateway uses much less memory than it did before.
     fn return_memory(&mut self, now: Instant) {
         let held = self.host.stack().buffer_memory() + self.flows.len() * FLOW;
         self.freed_memory.note(now, held);
@@ -248,7 +250,7 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 
     /// Handles the events of the host: new flows, and data of clients. `is_saturated` means that
-    /// the last turn could not process all frames.
+    /// the turn before this call could not process all frames.
     fn serve(&mut self, is_saturated: bool) {
         self.begin_flows(is_saturated);
         while let Some(event) = self.stack().poll_event() {
@@ -265,8 +267,9 @@ impl<L: Link + Readiness> Gateway<L> {
         let begun = CLOCK.now();
         self.new_flows_at = Instant::NEVER;
         let share = self.pace.begin(begun, is_saturated);
-        // While new flows have to wait, the link does not even read their frames. Reading and
-        // dropping the frames of a flood would take processor time from the other flows.
+        // While new flows have to wait, a link that can recognize their frames leaves these frames
+        // unread. Reading and dropping the frames of a flood would take processor time from the
+        // other flows.
         self.host.link_mut().hold_new_flows(share.is_none());
         let Some(limit) = share else {
             self.new_flows_at = self.pace.resumes();
@@ -285,8 +288,8 @@ impl<L: Link + Readiness> Gateway<L> {
             if is_new {
                 left -= 1;
                 if left == 0 || CLOCK.now().since(begun) >= limit {
-                    // The remaining new flows are left to the next turn. It is due at once, and
-                    // checks the pace again.
+                    // The next turn, which is due at once, checks the pace again and handles the
+                    // remaining new flows.
                     self.new_flows_at = begun;
                     break;
                 }

@@ -1,9 +1,9 @@
 //! An egress gateway: it relays the flows that arrive on a link over the kernel's sockets. A
 //! namespace or a virtual machine thus reaches the network without privileges.
 //!
-//! A client's connection is accepted only after its destination has accepted, so the client gets
-//! errors such as "connection refused" and "no route", too. One thread does everything: it runs the
-//! host, and waits with one epoll for its link and all sockets.
+//! A client's connection is accepted only after its destination has accepted. So errors of the
+//! destination, such as "connection refused" and "no route", reach the client. One thread does
+//! everything: it runs the host, and waits with one epoll for its link and all sockets.
 //!
 //! ```no_run
 //! use linerate_gateway::{Gateway, GatewayConfig};

@@ -28,8 +28,9 @@ pub(crate) struct MetricsServer {
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// The part of the request's head that has arrived. Reading stops at `LARGEST_HEAD` bytes,
-    /// which the last read can exceed by less than 1 KiB.
+    /// The part of the request's head that has arrived. Reading stops as soon as `LARGEST_HEAD`
+    /// bytes have arrived. Each read adds up to 1 KiB, so the head can become longer by less than 1
+    /// KiB.
     head: Vec<u8>,
     /// The response; empty until the head of the request is complete.
     answer: Vec<u8>,
@@ -85,7 +86,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads the head of the request, up to its empty line or the limit.
+    /// Reads the head of the request: up to the empty line that ends it, or up to the limit.
     fn read_head(&mut self) -> io::Result<()> {
         let mut piece = [0; 1 << 10];
         while !self.head.windows(4).any(|end| end == b"\r\n\r\n") && self.head.len() < LARGEST_HEAD

@@ -1,6 +1,7 @@
 //! The pace of new flows, which limits the time that the gateway spends on them. A new flow costs
-//! about 45 µs: the kernel creates a socket, and often a connection, including the work of the
-//! server. Without a limit, a flood of new flows would starve the existing flows.
+//! about 45 µs, because the kernel creates a socket and often connects it. If the server is on the
+//! same machine, this time includes its work. Without a limit, a flood of new flows would starve
+//! the existing flows.
 //!
 //! While the gateway is saturated, new flows get an eighth of the time. A flood differs from a busy
 //! client in the outcome of its flows. Most flows of a flood are useless: the client completes no
@@ -16,8 +17,8 @@ const SHARE: u64 = 8;
 const SHARE_OF_FLOOD: u64 = 64;
 /// Maximum time that new flows take in one turn.
 const BURST: Duration = Duration::from_millis(5);
-/// Minimum time that must be allowed before a turn handles new flows. With less, new flows wait
-/// until this time has accumulated.
+/// A turn handles new flows only if they may take at least this time. Otherwise they wait until
+/// this time has accumulated.
 const LEAST: Duration = Duration::from_micros(100);
 /// Number of recorded outcomes at which the statistics are halved, so that old outcomes count less.
 const OUTCOMES: u32 = 256;
@@ -29,9 +30,9 @@ const MEMORY: Duration = Duration::from_secs(1);
 pub(crate) struct Pace {
     /// Time that new flows may take. Invariant: at most [`BURST`].
     left: Duration,
-    /// Time at which `left` was last increased.
+    /// Time of the most recent increase of `left`.
     earned: Instant,
-    /// Time at which the outcomes were last halved.
+    /// Time at which the outcomes were most recently halved.
     halved: Instant,
     useful: u32,
     useless: u32,
@@ -111,7 +112,8 @@ mod tests {
         START + Duration::from_micros(micros)
     }
 
-    /// Returns the total time that new flows take during one second, if new flows always wait.
+    /// Returns the total time that new flows take during one second, if there are new flows at all
+    /// times.
     fn taken(pace: &mut Pace, is_saturated: bool) -> Duration {
         let (mut now, mut taken) = (after(2_000_000), Duration::ZERO);
         while now < after(3_000_000) {

@@ -68,7 +68,7 @@ pub(crate) struct Ready {
     pub(crate) flags: EventFlags,
 }
 
-/// The epoll, with the events of the last wait.
+/// The epoll, with the events that the most recent wait returned.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,

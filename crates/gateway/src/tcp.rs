@@ -23,9 +23,9 @@ const SHARE: usize = 1 << 20;
 /// towards the client.
 const PIECE: usize = 256 << 10;
 
-/// Maximum number of recent connections whose handshake may be incomplete. A further connection
-/// removes the oldest one if its client has not answered; a legitimate client answers within a
-/// round trip (RFC 4987 §3.4).
+/// Maximum number of recent connections whose handshake may be incomplete. At the maximum, a new
+/// connection removes the oldest of them if the client of the oldest has not answered. A legitimate
+/// client answers within a round trip (RFC 4987 §3.4).
 const HALF_OPEN: usize = 1_024;
 
 /// The reason why a relayed connection ends.
@@ -40,7 +40,8 @@ enum End {
 }
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Begins to connect to the destination of a new flow, whose handshake is deferred meanwhile.
+    /// Begins to connect to the destination of a new flow. The client's handshake stays deferred
+    /// until the destination has accepted.
     pub(crate) fn begin_tcp(&mut self, deferred: DeferredHandle, opening: &Opening) {
         let now = CLOCK.now();
         let Some(destination) = self.route_of(opening.destination) else {
@@ -71,7 +72,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Rejects a client whose destination cannot be connected. The rejection depends on the error.
+    /// Rejects a client whose destination cannot be connected, by a reset or by an ICMP error.
+    /// After some errors of the connection attempt, the client gets no answer.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
         self.pace.note_useless();
         let rejection = match errno {
