@@ -1,7 +1,7 @@
-//! Measures the cost of a frame of 1,514 bytes on each link of this machine: `cargo run --release
-//! --example frame_cost`.
+//! Measures how long a frame of 1,514 bytes takes on a memory link and on a TAP device: `cargo run
+//! --release -p linerate-link --example frame_cost`.
 //!
-//! Each figure is the median of several rounds, with minimum and maximum.
+//! Each figure is the median of several rounds, followed by the minimum and the maximum.
 
 #![allow(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -19,8 +19,8 @@ const ROUNDS: usize = 21;
 const FRAMES: usize = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The network namespace for the TAP runs. It must be entered first, while this process has only
-    // one thread.
+    // Enters a network namespace, in which the TAP device is created later. Namespaces can only be
+    // entered while this process has one thread, so this comes first.
     let network = namespace::enter_private_network();
     println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (minimum, maximum)");
     for capacity in [32, 64, 256, 1_024] {
@@ -53,8 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends frames through a memory link within one thread. Returns the nanoseconds per frame of each
-/// round.
+/// Sends frames through a memory link whose two endpoints are used by one thread in turn. With
+/// `copied`, both ends also copy the payload of each frame. Returns the nanoseconds per frame, for
+/// each round.
 fn one_thread(capacity: usize, copied: bool) -> Result<Vec<f64>, Box<dyn Error>> {
     let (mut left, mut right) = pair(MemoryConfig { capacity, ..MemoryConfig::default() })?;
     let (payload, mut sink) = (payload(), payload());
@@ -110,7 +111,8 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // The peer has been dropped, after it received all frames.
+            // The receiver drops its endpoint once it has received all frames, and the link is then
+            // down.
             Err(_) => return,
         }
     }
@@ -138,7 +140,8 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     let mut read = Vec::new();
     for _ in 0..ROUNDS {
         for _ in 0..AT_ONCE {
-            // Sent to the broadcast address, which needs no ARP.
+            // A datagram to the broadcast address is sent without an ARP request, which nothing on
+            // the TAP device would answer.
             socket.send_to(&[0; LENGTH - 42], (Ipv4Addr::new(10, 0, 0, 255), 9))?;
         }
         let begin = MonotonicClock.now();

@@ -26,7 +26,7 @@ pub enum LinkSpec {
     Tap(String),
     /// The TUN device with this name.
     Tun(String),
-    /// A packet socket on the interface with this name, which the kernel continues to use.
+    /// A packet socket on the interface with this name. The kernel continues to use the interface.
     Packet(String),
     /// AF_XDP: the name of the interface, and the number of its receive queue.
     Xdp(String, u32),
@@ -223,8 +223,8 @@ impl AnyLink {
     }
 
     /// Returns whether the link compresses headers. If it does, the host should increment the IP
-    /// identification by one for each packet, and send no TCP timestamps. Otherwise little can be
-    /// compressed.
+    /// identification by one for each packet, and send no TCP timestamps. Other headers change too
+    /// much to be compressed well.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         match self {
@@ -313,7 +313,8 @@ pub enum OpenError {
     /// The packet socket cannot be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// The host of an AF_XDP queue has an IPv6 address, whose frames AF_XDP does not select.
+    /// The host of an AF_XDP queue has an IPv6 address. The XDP program selects frames by IPv4
+    /// address, so it could not select those for this host.
     #[error(
         "AF_XDP selects frames by IPv4 address, and {0} is none: give an IPv4 address, or use \
          packet:NAME"

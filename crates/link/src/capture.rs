@@ -182,9 +182,9 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A frame source and a link in one. The source's frames begin with bytes in the link's buffer,
-    /// followed by two slices of borrowed data. The link sends these frames without copying the
-    /// data.
+    /// A value that is both a frame source and a link. As a source, it makes frames of three parts:
+    /// the first is in the link's buffer, and the other two are borrowed slices. As a link, it
+    /// joins these parts by scatter-gather, so `fill` is never called.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -300,9 +300,10 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // `now` and `time` are milliseconds apart. A time stamp of the monotonic clock would differ
-        // by decades, because that clock counts from the start of the machine. So half of the
-        // machine's uptime is a sufficient tolerance.
+        // The capture must not contain the reading of the monotonic clock, which counts from the
+        // start of the machine. That reading lies decades before `now`, but a correct time stamp
+        // lies within milliseconds of it. The machine's uptime lies between these two differences,
+        // and half of it is the tolerance.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

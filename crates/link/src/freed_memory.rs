@@ -1,16 +1,17 @@
 //! Decides when an allocator should return freed memory to the operating system.
 //!
-//! Allocators keep freed memory for later. A minute after 2,000 connections with full buffers had
-//! ended, glibc still held 200 MB, because the buffers of different connections alternate in
-//! memory. Memory is returned once [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
+//! Allocators keep freed memory, to allocate from it again. glibc returns little of it, because the
+//! buffers of different connections alternate in memory: a minute after 2,000 connections with full
+//! buffers had ended, it still held 200 MB. The program therefore returns memory once
+//! [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
 
 use linerate_units::{Duration, Instant};
 
 /// Minimum number of freed bytes for which searching the allocator's free lists is worthwhile.
 const WORTHWHILE: usize = 16 << 20;
 
-/// Time for which bytes must stay free before they are returned to the operating system.
-/// Connections that open meanwhile reuse them, which saves a page fault for each 4 KiB.
+/// Time for which bytes must stay free before they are returned to the operating system. A
+/// connection that opens within this time reuses them, which saves a page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// A count of the bytes that a host's buffers have freed. It determines when a program should call

@@ -1,6 +1,6 @@
 //! Information about the kernel's TCP sockets, and socket options that no safe library can set.
 //!
-//! `linerate` measures the kernel's TCP as well as its own, and compares these values.
+//! `linerate` measures its own TCP and that of the kernel, and compares the two with these values.
 
 use crate::sys::socket_option;
 use std::ffi::c_int;
@@ -189,8 +189,9 @@ pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
-/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), TCP options included. Must be
-/// called before connecting or listening; accepted sockets inherit the MSS from the listener.
+/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`). TCP options in a segment count
+/// towards this limit. Must be called before connecting or listening; accepted sockets inherit the
+/// MSS from the listener.
 ///
 /// # Errors
 /// The error of the kernel, which accepts 88 to 32,767 bytes.
@@ -208,8 +209,8 @@ pub fn max_segment(socket: impl AsFd) -> io::Result<u32> {
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
-/// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). TCP paces
-/// itself if the queue discipline of the interface does not.
+/// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). TCP itself
+/// paces its segments if the interface's queue discipline does not pace them.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -218,11 +219,12 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &value)
 }
 
-/// Lets the kernel tune both buffers of `socket` again, after an application has set their sizes
-/// (`SO_BUF_LOCK`).
+/// Lets the kernel adjust the sizes of both buffers of `socket` again (`SO_BUF_LOCK`). Setting a
+/// buffer's size turns this adjustment off.
 ///
 /// # Errors
-/// The error of the kernel. Kernels before 5.14 never tune a buffer whose size was set.
+/// The error of the kernel. Kernels before 5.14 do not support the option, so a buffer whose size
+/// was set keeps it.
 pub fn unlock_buffers(socket: impl AsFd) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
 }
@@ -257,8 +259,8 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // In this order the sum misses no byte: data acknowledged before the first query is in the
-        // receive queue at the second query.
+        // Bytes can move from the sender's queue to the receiver's between the two queries. In this
+        // order, such bytes are counted twice; in the opposite order, they would be missed.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

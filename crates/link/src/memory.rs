@@ -1,11 +1,11 @@
 //! A link inside the process. Each of its two endpoints can be used by a different thread.
 //!
-//! A frame is written once, and the peer reads it from the same memory. Transmission takes no time.
-//! When the ring is full, the link accepts no frames.
+//! Each direction is a ring of frame buffers. The sender writes a frame into the ring, and the peer
+//! reads it there, without a copy or a delay. When the ring is full, the link accepts no frames.
 //!
-//! The link uses event descriptors and the system call `membarrier`. Without `membarrier`, each
-//! batch of frames takes some ten nanoseconds more. A sandbox that kills the process for unknown
-//! system calls must allow both.
+//! The link uses the system calls `eventfd2` and `membarrier`. If the system refuses `membarrier`,
+//! each batch of frames takes some ten nanoseconds more. A sandbox that kills the process for
+//! unlisted system calls must list both.
 
 use crate::MonotonicClock;
 use crate::closure_source::ClosureSource;
@@ -38,15 +38,16 @@ pub struct MemoryConfig {
     pub capacity: usize,
     /// Whether frames begin with an Ethernet header or with an IP header.
     pub medium: Medium,
-    /// The checksum status that the link reports to the receiving host. Frames always contain valid
-    /// checksums, so a host that verifies them does as much work as on a wire.
+    /// The checksum status that the link reports to the receiving host. Whatever it is, frames
+    /// contain valid checksums. So a host that verifies them does as much work as with frames from
+    /// a wire.
     pub checksum: RxChecksum,
     /// The bit rate that the link reports. It does not slow frames down.
     pub rate: Option<Rate>,
 }
 
-/// Returns an Ethernet link with an MTU of 1,500 bytes, 256 frames in each direction, and checksums
-/// that the receiver must verify.
+/// The default: an Ethernet link with an MTU of 1,500 bytes, 256 frames in each direction, and
+/// checksums that the receiver must verify.
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
@@ -143,13 +144,13 @@ fn new_eventfd() -> Result<Arc<Eventfd>, MemoryError> {
 pub struct MemoryLink<C = MonotonicClock> {
     sender: Producer,
     receiver: Consumer,
-    /// Whether the last transmission ended because the ring was full.
+    /// Whether the most recent transmission ended because the ring was full.
     starved: bool,
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // This must be the last field, because fields are dropped in order. When the peer is woken, it
-    // must find the rings abandoned.
+    // Fields are dropped in the order of declaration, and dropping this field wakes the peer. It
+    // must be the last one, because the peer must then find that the rings are abandoned.
     other: OtherWakeup,
 }
 
@@ -172,8 +173,8 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // Checks first whether the peer was dropped, and then for frames once more. So no frame
-            // is missed that the peer sent just before it was dropped.
+            // No frame was found. The peer may since have sent frames and been dropped. So the ring
+            // is checked once more for frames, after the check whether the peer was dropped.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -220,8 +221,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // In most turns, a receiving host has nothing to send, so this check saves time. A dropped
-        // peer is then reported by `receive` only.
+        // In most turns, a host that only receives has nothing to send. This early return saves the
+        // check for a dropped peer, which `receive` reports as well.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -294,9 +295,9 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// Prepares a sleep that ends when a frame arrives. If the last transmission found the ring
-    /// full, the sleep also ends when the peer has read frames. In both cases the peer sets the
-    /// event of this endpoint, so the descriptor need not be polled for writing.
+    /// Prepares a sleep that ends when a frame arrives. If the most recent transmission found the
+    /// ring full, the sleep also ends when the peer has read frames. The peer sets the event of
+    /// this endpoint for either reason, so the caller need not poll the descriptor for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()

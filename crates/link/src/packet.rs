@@ -1,14 +1,14 @@
 //! A packet socket: a link over an interface that the kernel continues to use.
 //!
 //! The host has its own MAC address, or uses the MAC address of the interface. It receives the
-//! frames for this address and for groups. The kernel receives them too: if host and kernel have
-//! the same IP address, both reply. With the MAC address of the interface, the kernel drops packets
-//! for IP addresses that it does not have, unless it forwards packets.
+//! frames for this address and for groups. The kernel receives copies of these frames: if it has
+//! the host's IP address, kernel and host both reply. If it does not, it drops the copies, unless
+//! it forwards packets.
 //!
 //! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
-//! frames, and veth pairs omit checksums, so GRO frames of up to 64 KiB arrive even without
-//! offloads. With offloads the host also sends GSO frames, which the kernel segments if the
-//! interface cannot.
+//! frames, and veth pairs omit checksums, so GRO frames of up to 64 KiB and partial checksums
+//! arrive even if [`PacketConfig::offloads`] is false. If it is true, the host also sends GSO
+//! frames, which the kernel segments if the interface cannot.
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
@@ -36,8 +36,9 @@ use thiserror::Error;
 
 /// Socket option `PACKET_IGNORE_OUTGOING`: do not receive frames that this machine sends.
 const IGNORE_OUTGOING: i32 = 23;
-/// Requested size of the receive queue in bytes. The kernel charges a whole page even for a small
-/// frame, so the size must be much larger than the frames together.
+/// Requested size of the socket's receive queue, and of its send queue, in bytes. The kernel
+/// charges at least a page for each frame, however short, so this must be much more than the bytes
+/// of the frames.
 const QUEUE_BYTES: i32 = 8 << 20;
 
 /// The configuration of a packet socket.
@@ -122,7 +123,8 @@ impl PacketLink {
         Ok(Self::over(socket, interface, mac, mtu, config.offloads))
     }
 
-    /// Opens the interface for a host in the VLAN of `tag`, which sends frames with this tag.
+    /// Opens the interface for a host in the VLAN of `tag`. The link adds the tag to the frames
+    /// that the host sends, and receives only frames of this VLAN.
     ///
     /// # Errors
     /// [`PacketError`], which names what is missing, and the remedy.
@@ -196,8 +198,8 @@ impl PacketLink {
         self.dropped
     }
 
-    /// Returns the number of sent frames that were lost because the driver or the kernel had no
-    /// room.
+    /// Returns the number of sent frames that were lost, because the driver or the kernel had no
+    /// room for them or rejected their length.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
@@ -234,9 +236,9 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the waiting frames. The last of them continues with the borrowed data of `rest`, so it
-    /// is sent by a call of its own. If the kernel has no room, this data is copied into the buffer
-    /// of the last frame.
+    /// Sends the waiting frames. The last of them is incomplete: the borrowed data `rest` belongs
+    /// behind it, so it is sent by a system call of its own. If the kernel has no room, `rest` is
+    /// copied into the buffer of this frame, and the frame waits.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;
@@ -280,7 +282,8 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes the virtio-net header before the frame.
+            // The kernel writes the virtio-net header in front of the frame, so its memory is part
+            // of the buffer.
             let came = match receive(
                 &self.socket,
                 self.receive_buffers.next(wanted),
@@ -333,8 +336,9 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// Sends a frame with borrowed data by a call of its own, without copying the data. Other
-    /// frames are sent in batches. Without offloads all data are copied.
+    /// Sends the frames of `source`. A frame with borrowed data is sent by a system call of its
+    /// own, which avoids a copy of the data. Frames without borrowed data are sent in batches.
+    /// Without offloads, all data is copied into the frames.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -402,7 +406,8 @@ impl Readiness for PacketLink {
 
 fn open_socket() -> Result<OwnedFd, PacketError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // With protocol 0, no frame arrives before the socket is bound to the interface.
+    // `None` selects protocol 0, with which no frame arrives until the socket is bound to the
+    // interface.
     socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => PacketError::Forbidden,
         Errno::AFNOSUPPORT => PacketError::NoPacketSockets,

@@ -128,7 +128,8 @@ impl PacketQueue {
     /// Gives a packet to the host.
     ///
     /// # Errors
-    /// [`PushError`]; the packet was not taken, and is counted.
+    /// [`PushError`]; the packet was not taken. The errors [`PushError::Full`] and
+    /// [`PushError::TooLong`] are counted.
     pub fn push(&mut self, packet: &[u8]) -> Result<(), PushError> {
         if packet.len() > self.mtu {
             self.counters.too_long += 1;
@@ -166,8 +167,9 @@ impl PacketQueue {
     /// Returns whether the host has dropped its end and all of its packets have been taken.
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
-        // Checks first whether the host has dropped its endpoint, and then for packets. So no
-        // packet is missed that the host sent just before it dropped the endpoint.
+        // The host may send a packet and then drop its endpoint at any moment. So the check for
+        // packets comes after the check whether the endpoint was dropped: in the opposite order,
+        // that packet could be missed.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);

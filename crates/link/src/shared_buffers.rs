@@ -1,15 +1,16 @@
 //! Receive buffers that a host can keep.
 //!
-//! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced by
-//! another buffer, and is reused after the host has dropped it. The number of buffers remembered
-//! for reuse is limited. Further buffers are freed when the host drops them.
+//! There is one buffer for each frame of a batch. The host can keep the buffer of a frame, instead
+//! of copying the data. Another buffer then takes its place, and this module remembers the kept
+//! buffer, to reuse it once the host has dropped it. Only a limited number of kept buffers is
+//! remembered; others are freed when the host drops them.
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-/// The maximum number of buffers that are remembered for reuse while the host keeps them. With 64
-/// KiB each, these are 2 MiB, as much as two sockets with large buffers hold.
+/// The maximum number of kept buffers that are remembered for reuse. With 64 KiB each, they occupy
+/// 2 MiB.
 const REMEMBERED: usize = 32;
 
 /// Receive buffers for one batch of frames, and the buffers that the host has kept.
@@ -29,7 +30,7 @@ impl SharedBuffers {
         Self { places: (0..at_once).map(|_| fresh(size)).collect(), kept: VecDeque::new(), size }
     }
 
-    /// Returns the buffer of frame number `place` of the last batch.
+    /// Returns the buffer of frame number `place` of the most recent batch.
     pub(crate) fn memory(&self, place: usize) -> &Arc<[u8]> {
         &self.places[place]
     }
@@ -119,8 +120,9 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // The buffer of the last frame is still in `places`, so it is not among the remembered
-        // buffers.
+        // Of the `REMEMBERED` + 10 kept buffers, the newest is still in `places`, where it holds
+        // the most recent frame. The `REMEMBERED` before it are remembered, and the oldest nine
+        // have been forgotten.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

@@ -101,7 +101,8 @@ impl StreamLink {
             let Some((length, rest)) = unread.split_first_chunk() else { return Ok(None) };
             let length = u32::from_be_bytes(*length) as usize;
             if length > LARGEST {
-                // After a wrong length, the start of the next frame is unknown.
+                // The link cannot continue after a wrong length, because the start of the next
+                // frame is unknown.
                 self.is_over = true;
                 return Err(LinkError::Down);
             }

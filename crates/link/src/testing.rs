@@ -68,8 +68,9 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// A source of numbered frames. The link's buffer gets eight bytes of each frame: the number and
-/// four bytes of padding. In two of three frames, `rest` follows as two slices of borrowed data.
+/// A source of numbered frames. Each frame begins with eight bytes in the link's buffer: the
+/// number, and four bytes of padding. Two of three frames continue with `rest`, as two slices of
+/// borrowed data.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,
@@ -100,8 +101,9 @@ impl FrameSource for BorrowingSource {
     }
 }
 
-/// Checks that a link with virtio-net headers sends frames with borrowed data whole, once and in
-/// order, even if they had to wait for room. `over` creates the link over one end of a socket pair.
+/// Checks that a link with virtio-net headers sends each frame with borrowed data whole, once and
+/// in order. This must also hold for frames that had to wait for room. `over` creates the link over
+/// one end of a socket pair.
 pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
 ) {
@@ -167,8 +169,8 @@ impl FrameSource for FramesOfLength<'_> {
     }
 }
 
-/// Checks that a frame that is too long for the kernel is lost and counted, and that the frames
-/// around it are sent. `over` creates the link, which has virtio-net headers, over one end of a
+/// Checks that a frame is lost and counted if it is too long for the kernel. The frames before and
+/// after it must be sent. `over` creates the link, which has virtio-net headers, over one end of a
 /// socket pair.
 pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
@@ -255,8 +257,8 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // This frame must not get the virtio-net header of the GSO frame, which the buffer still
-    // contains.
+    // The buffer still contains the virtio-net header of the GSO frame. It must be overwritten,
+    // because this frame has no offloads.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);

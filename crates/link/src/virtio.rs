@@ -33,9 +33,9 @@ const TCP_OVER_IPV4: u8 = 1;
 /// GSO type `VIRTIO_NET_HDR_GSO_TCPV6`: a GSO or GRO frame of TCP over IPv6.
 const TCP_OVER_IPV6: u8 = 4;
 
-/// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. It can be ignored,
-/// because the TCP header has CWR as well. Packet sockets may set it although no program has
-/// requested it.
+/// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. This bit is not needed,
+/// because the TCP header has CWR as well. It must still be accepted: packet sockets may set it
+/// although no program has requested it.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
 /// The offload information of a received frame, from its virtio-net header.

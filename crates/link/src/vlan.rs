@@ -16,9 +16,9 @@ const TAG: usize = VlanTag::LENGTH;
 /// priority. The tag of received frames is removed. Untagged frames and frames of other VLANs are
 /// dropped and counted.
 ///
-/// The MTU is that of the inner link, if the inner link has room for the tag in addition
-/// ([`Capabilities`]). Otherwise it is four bytes less. Offloads work as without a tag. A received
-/// frame is copied.
+/// The MTU is that of the inner link, if the inner link also has room for the tag
+/// ([`Capabilities`]). Otherwise it is four bytes less. The offloads of the inner link remain
+/// available. Removing the tag of a received frame copies the frame.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};

@@ -32,18 +32,18 @@ pub trait Readiness {
     /// has put frames into the link.
     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns whether the last call of `transmit` ended for lack of room. The caller then also
-    /// waits until [`fd`](Self::fd) is writable.
+    /// Returns whether the most recent call of `transmit` ended for lack of room. In that case the
+    /// caller also waits until [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool;
 
-    /// Returns true if there is something to receive, or room for which `transmit` waits, as far as
-    /// the link can determine without a system call. After false, a system call may still find
-    /// frames to receive, or room.
+    /// Returns true if there is something to receive, or if there is room again after a `transmit`
+    /// that ended for lack of room. The link determines this without a system call. So after false,
+    /// a system call may still find frames or room.
     fn is_ready(&mut self) -> bool;
 
-    /// Prepares for a sleep of the caller. Returns false if there is already something to receive,
-    /// in which case the caller must not sleep. After true, [`fd`](Self::fd) signals everything
-    /// that arrives from then on.
+    /// Prepares for a sleep of the caller. Returns false if there is already something to receive;
+    /// the caller must not sleep in that case. If it returns true, [`fd`](Self::fd) signals
+    /// everything that arrives afterwards.
     fn prepare_to_sleep(&mut self) -> bool;
 
     /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled` is
@@ -123,7 +123,7 @@ impl Waiter {
 
     /// Waits until `link` is ready, the doorbell rings, or a deadline has passed: `deadline` (of
     /// [`MonotonicClock`]) or the deadline of the link. Returns at once if the doorbell has rung
-    /// since the last call. Can also return spuriously, such as after a signal.
+    /// since the previous call. Can also return for no reason, for example after a signal.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -210,7 +210,8 @@ fn is_any_ready(links: &mut [impl Readiness]) -> bool {
     links.iter_mut().fold(false, |ready, link| ready | link.is_ready())
 }
 
-/// Readiness of a link of a host with several interfaces, which is that of the inner link.
+/// Implements [`Readiness`] for a link that a host with several interfaces uses, by the methods of
+/// its inner link.
 impl<L: Readiness> Readiness for InterfaceLink<L> {
     forward_readiness!();
 }
@@ -231,7 +232,7 @@ fn time_left(deadline: Instant) -> Option<Timespec> {
 pub struct Wake {
     /// Whether the link has something to receive, room to send, or an error to report.
     pub link: bool,
-    /// Whether the doorbell has rung since the last wait.
+    /// Whether the doorbell has rung since the previous wait.
     pub doorbell: bool,
 }
 
@@ -270,9 +271,9 @@ const RUNG: u8 = 1;
 /// State of a waiter that sleeps until the event is set.
 const ASLEEP: u8 = 2;
 
-/// The state that a waiter and its doorbells share. Every change of `state` is one atomic exchange,
-/// so that all changes have one order. A ring either precedes the waiter's change from `AWAKE` to
-/// `ASLEEP`, which then fails, or finds `ASLEEP` and sets the event.
+/// The state that a waiter and its doorbells share. Every change of `state` is one atomic
+/// operation, so all changes have one order. A ring may precede the waiter's change from `AWAKE` to
+/// `ASLEEP`: that change then fails. Otherwise the ring finds `ASLEEP`, and sets the event.
 #[derive(Debug)]
 struct SharedState {
     state: AtomicU8,
@@ -305,8 +306,9 @@ impl SharedState {
         sleeps
     }
 
-    /// Changes the state to awake. Returns whether the doorbell has rung. A concurrent ring can set
-    /// the event after it was cleared here; the next sleep then ends spuriously.
+    /// Changes the state to awake. Returns whether the doorbell has rung. If another thread rings
+    /// between the clearing of the event and the change of the state, the event stays set. The next
+    /// sleep then ends spuriously.
     fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
             self.event.clear();
@@ -400,7 +402,7 @@ mod tests {
         assert!(waiter.shared.wake_up(true) && !is_signalled(&waiter));
     }
 
-    /// A link that rings the doorbell just when the waiter is about to sleep.
+    /// A link whose `prepare_to_sleep` rings the doorbell, just before the waiter sleeps.
     struct RingBeforeSleep(NoLink, Doorbell);
 
     impl Readiness for RingBeforeSleep {

@@ -48,8 +48,8 @@ impl Server {
         };
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut output = Vec::new();
-        // dnsmasq serves once it has printed its address range. Later output is read too, because a
-        // full pipe would block it.
+        // dnsmasq is ready once it has printed its address range. A thread reads the further
+        // output, because dnsmasq would block if the pipe were full.
         loop {
             let Some(line) = lines.next() else { panic!("dnsmasq has ended: {output:#?}") };
             output.push(line.unwrap());

@@ -1,6 +1,6 @@
 //! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is a host behind a
-//! packet socket, to which the kernel passes frames without their tags. The kernel's VLAN devices
-//! are not used as the peer, because not every kernel has them.
+//! packet socket without a VLAN, to which the kernel passes frames without their tags. A VLAN
+//! device of the kernel would be a simpler peer, but not every kernel has them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

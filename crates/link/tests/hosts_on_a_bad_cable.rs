@@ -105,8 +105,9 @@ impl<'a> Transfer<'a> {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Errors other than `WouldBlock` are permitted only before the handshake is complete,
-            // and after the last byte was written.
+            // `tcp_write` reports another error before the handshake is complete, and after the
+            // connection was shut down for writing. In between, no error but `WouldBlock` is
+            // permitted.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES {

@@ -59,8 +59,8 @@ impl Transfer {
         Self { client, server, listener, sending, receiving, written: 0, read: 0, is_over }
     }
 
-    /// Transfers all data. `between` carries bytes between two terminals, if a relay is in use, and
-    /// returns their number.
+    /// Transfers all data. If a relay connects the two lines, `between` carries the bytes from one
+    /// to the other, and returns their number.
     fn run(&mut self, mut between: impl FnMut() -> usize) {
         let mut waiter = Waiter::new().unwrap();
         while !self.is_over {
@@ -86,8 +86,9 @@ impl Transfer {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Errors other than `WouldBlock` are permitted only before the handshake is complete,
-            // and after the last byte was written.
+            // `tcp_write` reports another error before the handshake is complete, and after the
+            // connection was shut down for writing. In between, no error but `WouldBlock` is
+            // permitted.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES && before < BYTES {
@@ -158,8 +159,9 @@ fn all_data_arrives_with_and_without_header_compression() {
     }
 }
 
-/// After a lost or damaged byte, packets fail their checksums until a retransmission arrives. Its
-/// uncompressed headers restore the state of the decompressor (RFC 1144 §4.2).
+/// With header compression, a lost or damaged byte can make the checksums of all later packets of
+/// the connection fail. This ends with a retransmission, whose uncompressed headers restore the
+/// state of the decompressor (RFC 1144 §4.2).
 #[test]
 fn all_data_arrives_over_a_line_that_loses_and_damages_bytes() {
     for header_compression in [true, false] {

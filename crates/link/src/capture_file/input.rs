@@ -3,8 +3,8 @@
 use super::error::CaptureError;
 use std::io::{self, BufReader, Read};
 
-/// The largest packet to accept, in bytes. Packets of loopback interfaces have up to 65,550 bytes,
-/// and capture programs truncate at 262,144.
+/// The largest packet to accept, in bytes. This limit bounds the memory that a malformed file can
+/// claim. It is above the 262,144 bytes per packet that capture programs store at most.
 pub(super) const LARGEST_PACKET: u32 = 1 << 20;
 
 /// The byte order of the numbers in a file.
@@ -55,8 +55,8 @@ impl<R: Read> Input<R> {
         Self { source: BufReader::with_capacity(64 * 1024, source), offset: 0 }
     }
 
-    /// Fills `bytes`. Returns false if the source has no more bytes. If it ends later, within
-    /// `bytes`, that is an error.
+    /// Fills `bytes`. Returns false if the source ends before the first of these bytes. If it ends
+    /// after the first of them, returns an error.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -74,7 +74,8 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Fills `bytes`. The end of the source is an error.
+    /// Fills `bytes`. Unlike [`read`](Self::read), also returns an error if the source ends before
+    /// the first of these bytes.
     pub(super) fn read_more(&mut self, bytes: &mut [u8]) -> Result<(), CaptureError> {
         if self.read(bytes)? { Ok(()) } else { Err(CaptureError::CutShort { offset: self.offset }) }
     }

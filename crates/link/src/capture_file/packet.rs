@@ -53,8 +53,9 @@ impl LinkType {
     pub(super) const fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Ethernet,
-            // Raw IP, and IP of a specific version. Programs use 12 (on OpenBSD 14) for raw IP
-            // internally (DLT_RAW), and some programs write this number to files.
+            // Number 101 is the link type of raw IP, 228 that of IPv4 and 229 that of IPv6. Some
+            // programs write their internal number for raw IP (DLT_RAW) instead: 14 on OpenBSD, 12
+            // on other systems.
             12 | 14 | 101 | 228 | 229 => Self::Ip,
             other => Self::Other(other),
         }

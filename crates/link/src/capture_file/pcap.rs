@@ -28,8 +28,8 @@ impl Pcap {
         if order.u16(&header, 0) != 2 {
             return Err(input.damaged("its version is not 2"));
         }
-        // The upper 16 bits of the link type describe frame check sequences, which do not matter
-        // here.
+        // The link type is in the lower 16 bits. The upper 16 bits describe the frame check
+        // sequence, which this reader does not use.
         let number = order.u32(&header, 16) & 0xFFFF;
         let link_type = LinkType::from_number(u16::try_from(number).unwrap_or_default());
         Ok(Self { order, link_type, unit: if nanoseconds { 1 } else { 1_000 } })

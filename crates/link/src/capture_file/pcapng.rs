@@ -219,8 +219,8 @@ struct Interface {
 }
 
 impl Interface {
-    /// Converts a time stamp to nanoseconds since 1970, saturating at 64 bits. Returns `None` if a
-    /// second has more units than 128 bits can count.
+    /// Converts a time stamp to nanoseconds since 1970. A result above 64 bits becomes `u64::MAX`.
+    /// Returns `None` if the number of time units in a second exceeds 128 bits.
     fn nanoseconds(&self, ticks: u64) -> Option<u64> {
         let power = u32::from(self.resolution & 0x7F);
         let per_second = if self.resolution & 0x80 == 0 {
@@ -234,8 +234,9 @@ impl Interface {
         Some(u64::try_from(total.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Returns the captured length of a packet in a Simple Packet Block. Such a block contains only
-    /// the original length.
+    /// Returns the number of captured bytes of a packet in a Simple Packet Block. The block
+    /// contains only the original length, so the snap length of the interface determines whether
+    /// the packet was truncated.
     fn captured_of(&self, original_length: u32) -> u32 {
         if self.snap_length == 0 { original_length } else { original_length.min(self.snap_length) }
     }

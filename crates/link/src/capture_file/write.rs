@@ -29,8 +29,9 @@ pub struct Record<'a> {
 }
 
 /// A writer of a capture. It writes whole blocks only, so that the file is valid at any time, even
-/// after the program was killed. Dropping the writer writes the buffered packets. A file without
-/// packets is written only by [`finish`](Self::finish).
+/// after the program was killed. Dropping the writer writes the buffered packets. If there were no
+/// packets at all, dropping writes nothing, but [`finish`](Self::finish) writes a valid file
+/// without packets.
 ///
 /// Writing returns no errors, so that the producer of packets can continue. The first error ends
 /// the capture, and is kept for [`error`](Self::error) and [`finish`](Self::finish).

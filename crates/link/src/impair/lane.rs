@@ -2,9 +2,10 @@
 //! under way.
 //!
 //! A frame that is not lost passes two stages. The first stage is the delay, a queue that keeps the
-//! order. The second stage holds a few frames until others have overtaken them. A frame that has
-//! passed both stages is ready to be received. A frame that neither stage holds is passed on
-//! without a copy.
+//! order. The second stage reorders: it holds selected frames until others have overtaken them, and
+//! lets all other frames through. A frame that has passed both stages is ready to be received. A
+//! frame that is neither held nor changed is passed on without a copy, unless others wait before
+//! it.
 
 use super::mark::{mark, place_of_mark};
 use super::parameters::{Impairment, Probability};
@@ -14,8 +15,9 @@ use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// The counters of one direction. Several counters can count one frame. A dropped frame only counts
-/// as offered, and by the counter for the reason of the drop.
+/// The counters of one direction. A frame that arrives can be counted by several of them, such as
+/// `marked` and `delayed`. A dropped frame is counted as offered, and by the one counter for the
+/// reason of the drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImpairCounters {
@@ -34,7 +36,7 @@ pub struct ImpairCounters {
     pub duplicated: u64,
     /// Frames with an inverted bit.
     pub corrupted: u64,
-    /// Frames held until others had overtaken them.
+    /// Frames that were held so that others could overtake them.
     pub reordered: u64,
     /// Frames that entered the delay stage, because of a delay, jitter or a bottleneck.
     pub delayed: u64,
@@ -64,10 +66,10 @@ pub struct Held {
     checksum: RxChecksum,
     /// The segment size of a GRO frame; `None` if this is not a GRO frame.
     segment: Option<NonZeroU16>,
-    /// The time at which the frame leaves the delay stage. After the reordering stage, the time at
-    /// which the frame left that stage.
+    /// For a frame in the delay stage, the time at which it will leave this stage. For a frame that
+    /// has left the reordering stage, the time at which it left.
     arrived: Instant,
-    /// Whether the frame is to be held for reordering after its delay.
+    /// Whether the reordering stage is to hold the frame after its delay.
     set_aside: bool,
 }
 
@@ -107,8 +109,8 @@ pub struct Lane {
     ready: VecDeque<Held>,
     /// Buffers of frames that have left this direction, for reuse by later frames.
     spare: Vec<Vec<u8>>,
-    /// The time at which the last frame in the delay stage leaves this stage. A later frame must
-    /// not leave earlier, even with jitter.
+    /// The time at which the newest frame in the delay stage leaves this stage. Frames sent after
+    /// it must not leave before this time, even if their jitter is smaller.
     last_arrival: Instant,
     /// The time until which the bottleneck is busy sending.
     bottleneck_busy_until: Instant,
@@ -135,8 +137,8 @@ impl Lane {
         }
     }
 
-    /// Changes the impairments for frames that are sent from now on. Frames in the two stages keep
-    /// their times of arrival.
+    /// Changes the impairments for frames that are sent from now on. The release times of frames
+    /// that are already in the two stages do not change.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_impairment(&mut self, impairment: Impairment) {
         self.burst_begins = impairment.loss.of_burst(impairment.loss_burst);
@@ -144,7 +146,8 @@ impl Lane {
         self.impairment = impairment;
     }
 
-    /// Accepts a sent frame, which is dropped, or becomes ready to be received now or later.
+    /// Accepts a sent frame. The frame is dropped, or becomes ready to be received: at once, or
+    /// after its delay and reordering.
     pub fn send(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) {
         if self.offer(frame, medium, now) && !self.overflows() {
             self.keep(frame);
@@ -157,9 +160,9 @@ impl Lane {
         &self.counters
     }
 
-    /// Accepts a sent frame. Returns true if the caller must pass the frame on to the receiver
-    /// unchanged, ahead of all frames that are ready to be received. Otherwise the frame was
-    /// dropped, or becomes ready now or later.
+    /// Accepts a sent frame. Returns true if the caller must pass the unchanged frame on to the
+    /// receiver, before any frame from the queue of ready frames. Returns false if the frame was
+    /// dropped, or if this direction holds a copy of it.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
         let mut decisions =
             self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
@@ -231,9 +234,9 @@ impl Lane {
         self.counters.corrupted += u64::from(decisions.flip.is_some());
     }
 
-    /// Copies a frame for which `offer` has returned true into the queue of frames ready to be
-    /// received, if it cannot be passed on at once. An example is a later segment of a GRO frame
-    /// that exceeds the receiver's budget.
+    /// Queues a copy of a frame as ready to be received. Called if [`offer`](Self::offer) has
+    /// returned true, but the caller cannot pass the frame on at once. For example, the last
+    /// segments of a GRO frame can exceed the receiver's budget.
     pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -296,7 +299,7 @@ impl Lane {
     }
 
     /// Returns whether a frame must be dropped because the link already holds the maximum number of
-    /// frames. Counts the frame if so.
+    /// frames. If so, counts the frame as `overflowed`.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
@@ -353,8 +356,8 @@ impl Lane {
         }
     }
 
-    /// Counts a frame that overtakes all frames in the reordering stage. Releases the frames that
-    /// enough others have overtaken.
+    /// Notes that one more frame overtakes the frames in the reordering stage. Releases those that
+    /// the configured number of frames have now overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
         if !self.aside.is_empty() {
@@ -367,8 +370,8 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // Each frame in the reordering stage waits for the same number of later frames, so the
-        // oldest is always the first to be released.
+        // Each frame in the reordering stage waits for the same number of frames to overtake it. So
+        // frames are released in the order in which they entered.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -447,9 +450,9 @@ impl Generators {
         }
     }
 
-    /// Draws the decisions for a frame of `length` bytes, even if it will be lost. Every frame must
-    /// advance the generators of all active impairments, so that a loss does not change later
-    /// decisions. An inactive impairment draws nothing, because a number takes about fifty
+    /// Draws the decisions for a frame of `length` bytes. This is done even for a frame that will
+    /// be lost, so that a loss does not shift the random numbers of later frames. An impairment
+    /// that is not configured draws nothing, because a random number takes about fifty
     /// instructions.
     fn draw(
         &mut self,
@@ -486,8 +489,8 @@ fn scale(draw: u64, most: u64) -> u64 {
     u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
 }
 
-/// Returns the next seed of a generator. Seeds are independent of each other, even if `state` comes
-/// from related numbers (splitmix64).
+/// Returns a seed for the next generator, and advances `state` (splitmix64). The seeds look
+/// independent of each other, even those from states that differ by one bit.
 pub(super) fn next_seed(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

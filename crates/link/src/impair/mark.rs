@@ -24,7 +24,8 @@ pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
     (type_of_service.ecn() != Ecn::NotEct).then_some(at)
 }
 
-/// Marks the packet at this offset, and updates the header checksum of IPv4.
+/// Marks the IP packet at offset `place` as having experienced congestion (CE). In IPv4, also
+/// updates the header checksum.
 pub(super) fn mark(frame: &mut [u8], place: usize) {
     let packet = &mut frame[place..];
     if is_ipv6(packet) {

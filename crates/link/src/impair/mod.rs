@@ -83,8 +83,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // The error is ignored: if the inner link cannot send, the next transmission reports that.
-        // Frames can still be received.
+        // An error of sending is ignored here, so that frames can still be received. The next call
+        // of `transmit` reports it.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);
@@ -107,8 +107,9 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // The frames that `receive` still holds were received before this error of the
-                // inner link. So the error is reported only after the last of them has arrived.
+                // Received frames may still be held in `receive`, and have arrived before this
+                // error of the inner link. So the error is reported only when all of them have been
+                // passed on.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -158,8 +159,9 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         self.link.hand_over(shard, frame);
     }
 
-    /// Returns the capabilities of the inner link without offloads, because frames are impaired one
-    /// by one and each needs its checksum.
+    /// Returns the capabilities of the inner link without its offloads. Frames are impaired one by
+    /// one and each must contain its checksum, so the host must not send GSO frames or partial
+    /// checksums.
     fn capabilities(&self) -> Capabilities {
         Capabilities { offloads: Offloads::NONE, tag_room: 0, ..self.link.capabilities() }
     }
@@ -222,9 +224,9 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.awake(signalled);
     }
 
-    /// Returns the time at which the next received frame becomes ready, or the next sent frame
-    /// leaves. A sent frame that is due already is excluded: the inner link had no room for it, and
-    /// wakes the caller when there is room.
+    /// Returns the time at which the next frame of either direction is due. Sent frames that are
+    /// already due do not count: they wait because the inner link is full, and the inner link wakes
+    /// the caller when it has room.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

@@ -9,9 +9,9 @@ use thiserror::Error;
 pub struct Impairment {
     /// The proportion of frames that are dropped.
     pub loss: Probability,
-    /// The number of consecutive frames that one loss event drops. The proportion of dropped frames
-    /// remains [`loss`](Self::loss): bursts of five frames are a fifth as frequent as single
-    /// losses.
+    /// The number of consecutive frames that one loss event drops. It does not change the
+    /// proportion of dropped frames, which is [`loss`](Self::loss): events that drop five frames
+    /// are a fifth as frequent as events that drop one.
     pub loss_burst: u32,
     /// The proportion of frames that get an ECN mark, as from a congested router, if their senders
     /// support ECN (RFC 3168). Other frames pass unmarked.
@@ -19,23 +19,24 @@ pub struct Impairment {
     /// The proportion of frames that arrive twice, the copy directly behind the original.
     pub duplicate: Probability,
     /// The proportion of frames that arrive with one inverted bit at a random position. There is no
-    /// frame check sequence to detect the error.
+    /// frame check sequence, so the link does not detect the error, and the frame reaches the host.
     pub corrupt: Probability,
-    /// The proportion of frames that are held until others have overtaken them.
+    /// The proportion of frames that are held so that others overtake them.
     pub reorder: Probability,
-    /// The number of frames that overtake a frame that is held for reordering.
+    /// The number of frames that must overtake a frame held for reordering before it is released.
     pub reorder_by: u32,
-    /// The maximum time for which a frame is held, even if fewer frames have overtaken it.
+    /// The maximum time for which a frame is held for reordering. It is then released, even if
+    /// fewer than `reorder_by` frames have overtaken it.
     pub reorder_within: Duration,
     /// The delay of every frame.
     pub delay: Duration,
-    /// The maximum deviation from the delay, earlier or later, uniformly distributed. It does not
-    /// reorder frames.
+    /// The maximum deviation of a frame's delay from `delay`, in either direction. Deviations are
+    /// uniformly distributed. A frame never overtakes another because of jitter.
     pub jitter: Duration,
     /// The bit rate of the bottleneck, or `None` for a path without one.
     pub rate: Option<Rate>,
-    /// The size of the queue in front of the bottleneck, in bytes. A frame is dropped if more bytes
-    /// than this are waiting when it arrives.
+    /// The limit of the queue in front of the bottleneck, in bytes. A frame is dropped if more
+    /// bytes than this are still to be sent when it arrives.
     pub queue: Bytes,
     /// The maximum number of frames that the link holds, for a delay, for reordering, or until they
     /// are received. Further frames are dropped.
@@ -43,7 +44,7 @@ pub struct Impairment {
     /// The length of the longest frame that passes, in bytes; `None` for no limit. Longer frames
     /// are dropped silently, like on a path with a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
-    /// The number of frames that pass at any length, before `longest` applies.
+    /// The number of frames at the start to which the limit `longest` does not apply.
     pub longest_after: u64,
 }
 
@@ -202,9 +203,9 @@ impl Probability {
         self.threshold > 0
     }
 
-    /// Returns the probability that a frame outside a burst begins a burst of `length` frames.
-    /// `self` is the wanted proportion of frames in bursts. On average, `length * (1 / self - 1)`
-    /// frames must then lie between two bursts.
+    /// Returns the probability with which a frame outside a burst must begin a burst of `length`
+    /// frames. `self` is the proportion of all frames that are to be in bursts. On average, `length
+    /// * (1 / self - 1)` frames must lie between two bursts.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,

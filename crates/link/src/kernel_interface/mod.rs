@@ -21,7 +21,7 @@ const INET: u8 = 2;
 const INET6: u8 = 10;
 /// Interface flag `IFF_UP`.
 const UP: u32 = 1;
-/// Interface flag `IFF_RUNNING`: the interface is up, and its cable is connected.
+/// Interface flag `IFF_RUNNING`: the interface is up and has a carrier.
 const RUNNING: u32 = 0x40;
 /// Length of `struct ifinfomsg`, the fixed part of a message about an interface, in bytes.
 const LINK_PART: usize = 16;
@@ -62,7 +62,8 @@ pub struct KernelInterface {
 pub struct InterfaceState {
     /// Whether the interface is up.
     pub up: bool,
-    /// Whether the interface is up and its cable is connected.
+    /// Whether the interface is up and has a carrier: an Ethernet cable is connected, or the peer
+    /// of a veth interface is up.
     pub running: bool,
     /// The MTU: the length of the largest IP packet.
     pub mtu: Bytes,
@@ -99,7 +100,7 @@ impl KernelInterface {
         Self::named("lo")
     }
 
-    /// Creates a veth pair (veth), and returns the interfaces of its two ends.
+    /// Creates a veth pair, and returns its two interfaces.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a name in use, or a kernel without virtual Ethernet.
@@ -185,9 +186,9 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Sets the number of frames that can wait for transmission. Frames that the kernel sends to a
-    /// program over a TAP device wait in this queue; the usual limit is 500, and further frames are
-    /// lost.
+    /// Sets the maximum number of frames that wait for transmission on the interface. For a TAP
+    /// device, these are the frames that the program has not yet read. The usual limit is 500, and
+    /// the kernel drops frames beyond it.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -206,7 +207,8 @@ impl KernelInterface {
     }
 
     /// Adds an IP address with a prefix of `prefix` bits, without duplicate address detection. If
-    /// the interface is up, the kernel accepts packets to the address when this call returns.
+    /// the interface is up, the kernel accepts packets to the address as soon as this call has
+    /// returned.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an address that the interface already has.
@@ -235,16 +237,16 @@ impl KernelInterface {
             .map_err(|errno| InterfaceError::of("give an address to", &self.name, errno))
     }
 
-    /// Performs `request`, which adds an IPv6 address to an interface that is up, and waits for the
-    /// route of the address. The kernel adds the route later, and drops packets to the address
-    /// until then.
+    /// Performs `request`, which adds an IPv6 address to an interface that is up. The kernel adds
+    /// the local route of the address with a delay, and drops packets to the address until then. So
+    /// this method waits for the route.
     fn add_ipv6_address(&self, request: Request, address: &[u8]) -> Result<(), Errno> {
         let announcements = RouteAnnouncements::subscribe()?;
         request.perform()?;
         announcements.wait_for(|route| is_route_of_own_address(route, address))?;
-        // The kernel announces a route a moment before lookups find it, and holds the lock of the
-        // network configuration (RTNL) until they do. A request that takes the lock, but changes
-        // nothing, thus ends after that moment.
+        // The kernel announces the route slightly before lookups find it. During this time, it
+        // holds the lock of the network configuration (RTNL). The next request needs this lock and
+        // changes nothing, so it returns only when lookups find the route.
         self.change(0, 0).perform().map(drop)
     }
 
@@ -295,8 +297,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Disables IPv6 on the interface, because the kernel otherwise sends announcements on every
-    /// new interface at unpredictable times. Succeeds if the kernel has no IPv6.
+    /// Disables IPv6 on the interface. With IPv6, the kernel sends packets of its own on every new
+    /// interface, at unpredictable times. Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -304,8 +306,8 @@ impl KernelInterface {
         self.switch_ipv6("disable IPv6 on", "1")
     }
 
-    /// Enables IPv6 on the interface, in a network namespace that disables it for new interfaces.
-    /// Succeeds if the kernel has no IPv6.
+    /// Enables IPv6 on the interface, for network namespaces in which new interfaces have IPv6
+    /// disabled. Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -323,8 +325,9 @@ impl KernelInterface {
         }
     }
 
-    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. A veth pair has
-    /// this offload by default, so that its far end receives segments without checksums.
+    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. This offload is on
+    /// by default for a veth pair, although no NIC follows: the peer interface receives segments
+    /// without checksums.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -423,7 +426,8 @@ fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     part
 }
 
-/// Converts the error number of a failed operation `what` on frames into a link error.
+/// Returns the link error for the system's error number `errno`. `what` names the operation on
+/// frames that failed.
 pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     match errno {
         libc::ENETDOWN | libc::ENXIO | libc::ENODEV => LinkError::Down,
@@ -431,7 +435,8 @@ pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     }
 }
 
-/// Checks an interface name by the kernel's rules, because the kernel reports only an error number.
+/// Checks an interface name by the kernel's rules. The kernel would also reject a bad name, but
+/// without the reason.
 pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     let sound = (1..=15).contains(&name.len())
         && name != "."

@@ -47,8 +47,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Creates a request whose fixed part is `fixed`. A request to create an object fails if the
-    /// object exists.
+    /// Creates a request whose fixed part is `fixed`. If `kind` creates an object, the kernel
+    /// reports an error if that object already exists.
     pub(super) fn new(kind: Kind, fixed: &[u8]) -> Self {
         let makes = matches!(kind, Kind::NewLink | Kind::NewAddress | Kind::NewRoute);
         let flags = if makes { ACKNOWLEDGED | CREATE } else { ACKNOWLEDGED };
@@ -85,8 +85,8 @@ impl Request {
         })
     }
 
-    /// Appends an attribute whose value `inside` appends. Values are names and addresses, far
-    /// shorter than the 65,535 bytes that the length field can express.
+    /// Appends an attribute whose value `inside` appends. The length field has 16 bits, which
+    /// suffice, because values are only names and addresses.
     fn enclose(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -157,7 +157,7 @@ impl RouteAnnouncements {
     /// milliseconds.
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Subscribes to the announcements from now on.
+    /// Subscribes to all announcements that the kernel makes after this call.
     pub(super) fn subscribe() -> Result<Self, Errno> {
         let socket = open()?;
         bind(&socket, &SocketAddrNetlink::new(0, Self::GROUP))?;
@@ -178,7 +178,7 @@ impl RouteAnnouncements {
     }
 }
 
-/// Opens a netlink socket. `None` means protocol 0, `NETLINK_ROUTE`.
+/// Opens a routing socket. The argument `None` selects protocol 0, which is `NETLINK_ROUTE`.
 fn open() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
 }

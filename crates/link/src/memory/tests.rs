@@ -215,8 +215,8 @@ fn an_end_that_found_room_before_sleeping_is_not_signalled() {
 #[test]
 fn no_wake_up_is_lost_between_two_threads() {
     const FRAMES: u64 = 8_000;
-    // With a ring of two frames, each endpoint sleeps about as often because the ring is full as
-    // because it is empty.
+    // With a ring of only two frames, both reasons to sleep are frequent: the sender finds the ring
+    // full, and the receiver finds it empty.
     let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
     let (mut left, mut right) = pair(config).unwrap();
     let sender = thread::spawn(move || {

@@ -32,7 +32,8 @@ pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
 }
 
 /// Moves the calling thread into the network namespace of another process, and into the user
-/// namespace that owns it. As for [`enter`], this process must have no other thread.
+/// namespace that owns it. This process must have no other thread, because the kernel refuses to
+/// change the user namespace of a process with several threads.
 ///
 /// # Errors
 /// [`NamespaceError::Join`], for example if the process does not exist.
@@ -91,8 +92,8 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // `command` keeps the write end of the pipe open, so a blocking read would never reach the
-        // end of the stream.
+        // Reads without blocking. `command` keeps the write end of the pipe open, so a blocking
+        // read would wait forever if the child has reported nothing.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }

@@ -84,8 +84,8 @@ fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError
     spawn(command, isolation)?.wait_with_output().map_err(NamespaceError::Program)
 }
 
-/// Checks the result of the child, and prints its output. Exactly one test must have passed: a name
-/// that matches no test would succeed without running anything.
+/// Checks the result of the child, and prints its output. The output must say that exactly one test
+/// passed, because the harness also reports success if the name matches no test.
 #[allow(clippy::print_stdout, reason = "the harness shows the output of tests on request")]
 fn check_output(output: &Output) {
     let (stdout, stderr) =
@@ -102,8 +102,8 @@ fn check_output(output: &Output) {
     }
 }
 
-/// Writes a line directly to standard error, because the harness captures the output of
-/// `eprintln!`. A single write keeps the line whole among the lines of other tests.
+/// Writes a line directly to standard error, because the harness would capture the output of
+/// `eprintln!`. The line is written by a single call, so that lines of other tests cannot split it.
 fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -6,7 +6,7 @@ pub enum Isolation {
     /// A user and a network namespace. Requires no privilege, if the machine permits unprivileged
     /// user namespaces. Inside, the process is root, but only of the new network.
     UserAndNetwork,
-    /// A network namespace only. Requires the privileges of root, which a user namespace grants as
-    /// well.
+    /// A network namespace only. Requires the privileges of root, either of the machine or of the
+    /// process's user namespace.
     Network,
 }

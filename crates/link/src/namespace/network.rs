@@ -1,5 +1,5 @@
-//! A second network namespace, so that a test can have both interfaces of a veth pair on one
-//! machine.
+//! A second network namespace for tests: one interface of a veth pair stays in the test's own
+//! namespace, and the other moves to this one.
 
 use super::enter::enter;
 use super::error::NamespaceError;

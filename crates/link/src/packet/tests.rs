@@ -47,9 +47,9 @@ fn frames_are_exchanged_with_the_kernel() {
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The veth pair has checksum offload, so the kernel has left the UDP checksum
-            // incomplete. This link sends without offloads and cannot complete it. The test
-            // therefore zeroes the field, which means that there is no checksum.
+            // The kernel has left the UDP checksum incomplete, because a veth pair has checksum
+            // offload. This link has no offloads, so it cannot complete the checksum. The test
+            // therefore sets the field to zero, which means that there is no checksum.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));
@@ -133,8 +133,8 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // Inverts bit 4 and not the lowest bit: in the first byte, that would make this a group
-            // address.
+            // The inverted bit is bit 4. Inverting the lowest bit of the first byte would make this
+            // a group address, and such frames are received.
             other[at] ^= 0x10;
             other
         });
@@ -172,7 +172,7 @@ fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request()
 }
 
 /// Returns a link over a UDP socket on the loopback interface, and the socket's peer. The buffers
-/// of both sockets hold far more frames than one system call passes.
+/// of both sockets have room for several batches of frames.
 fn over_loopback() -> (PacketLink, UdpSocket) {
     let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     ours.connect(theirs.local_addr().unwrap()).unwrap();

@@ -5,8 +5,8 @@
 use super::LARGEST_MTU;
 use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
 
-/// Number of bytes by which decompression can lengthen a packet, with some reserve: the longest
-/// headers have 120 bytes.
+/// Limit on the number of bytes by which decompression lengthens a packet. The longest IP and TCP
+/// headers have 60 bytes each, and eight bytes are reserve.
 const HEADERS: usize = 128;
 
 /// An encoder for the packets that are sent on a serial line.
@@ -55,8 +55,9 @@ pub enum LineInput<'a> {
     },
     /// A damaged packet was dropped: invalid escapes, impossible lengths or headers, unknown types.
     Damaged,
-    /// A packet was dropped because it does not name its connection, and an earlier packet that
-    /// named it may be lost (RFC 1144 §4.1).
+    /// A compressed packet was dropped after an error on the line. It does not name its connection,
+    /// so it belongs to that of the packet before it, which the error may have destroyed (RFC 1144
+    /// §4.1).
     Tossed,
 }
 

@@ -47,7 +47,8 @@ pub struct SerialCounters {
     /// Received packets that were dropped because they were damaged: invalid escapes, impossible
     /// lengths or headers, unknown types.
     pub errors: u64,
-    /// Received packets that were dropped after an error, because they do not name their connection
-    /// and an earlier packet may be lost (RFC 1144 §4.1).
+    /// Compressed packets that were dropped after an error on the line. They do not name their
+    /// connection, so they belong to that of the packet before them, which the error may have
+    /// destroyed (RFC 1144 §4.1).
     pub tossed: u64,
 }

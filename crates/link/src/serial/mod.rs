@@ -8,8 +8,8 @@
 //!
 //! Both endpoints must agree on header compression, because nothing is negotiated. Compression
 //! needs a host with predictable headers: the IPv4 identification grows by one per packet, and
-//! segments have no timestamps, which would change in every segment (RFC 1144 §3.2.3 compares all
-//! options).
+//! segments have no timestamps. A segment whose TCP options differ from those of the previous
+//! segment is not compressed (RFC 1144 §3.2.3), and timestamps differ in nearly every segment.
 //!
 //! The first four bits of a packet specify its type. RFC 1144 uses 4 (IPv4), 7 and 8 to 15. IPv6
 //! packets (6) therefore pass unchanged, with and without compression. For them, both endpoints
@@ -227,9 +227,9 @@ impl SerialLink {
             0x70..0x80 => sent.whole_headers += 1,
             _ => {}
         }
-        // A packet directly behind another packet needs no leading END, because the END of the
-        // previous packet separates the two. After idle time, noise may have arrived, so the
-        // leading END is sent.
+        // After idle time, noise may have arrived, so a leading END separates it from the packet. A
+        // packet directly behind another packet needs no leading END, because the END of that
+        // packet separates the two.
         let before = self.queue.length();
         self.queue.push(now, slip_bytes(packet).skip(usize::from(before > 0)));
         sent.line_bytes += (self.queue.length() - before) as u64;

@@ -41,8 +41,9 @@ impl LineQueue {
     /// Appends a packet, already framed.
     pub(super) fn push(&mut self, now: Instant, packet: impl Iterator<Item = u8>) {
         if self.bytes.is_empty() {
-            // Idle time must not speed up the next bytes, so a new busy period begins. It begins
-            // now, or when the last written byte has left.
+            // The line was idle, and idle time must not let the next bytes leave faster. So a new
+            // busy period begins: now, or when the line has transmitted all bytes of the previous
+            // one.
             self.busy_since = now.max(self.left_at(self.written));
             self.written = 0;
         }
@@ -50,8 +51,8 @@ impl LineQueue {
         self.ends.push_back(self.written + self.bytes.len() as u64);
     }
 
-    /// Returns the bytes that are to be written now: those that the line has transmitted by `now`,
-    /// as far as they are contiguous in memory.
+    /// Returns bytes that are to be written now, because the line would have transmitted them by
+    /// `now`. Bytes behind the wrap-around of the ring buffer are returned only by a second call.
     pub(super) fn due(&self, now: Instant) -> &[u8] {
         let elapsed = u128::from(now.since(self.busy_since).as_nanos());
         let left = elapsed * u128::from(self.baud) / u128::from(BITS_PER_BYTE * 1_000_000_000);
@@ -69,8 +70,9 @@ impl LineQueue {
         }
     }
 
-    /// Returns the time of the next write: when the packet at the front has been transmitted, but
-    /// at most [`WRITE_EVERY`] after the last write. [`Instant::NEVER`] if the queue is empty.
+    /// Returns the time of the next write: when the line has transmitted the packet at the front,
+    /// but at most [`WRITE_EVERY`] after it has transmitted the bytes written before.
+    /// [`Instant::NEVER`] if the queue is empty.
     pub(super) fn next_write(&self) -> Instant {
         let Some(&end) = self.ends.front() else { return Instant::NEVER };
         let bytes = WRITE_EVERY.as_nanos() * u64::from(self.baud) / BITS_PER_BYTE / 1_000_000_000;
@@ -130,8 +132,8 @@ mod tests {
     fn an_idle_line_earns_no_credit_and_a_busy_one_loses_no_time() {
         let mut queue = LineQueue::new(9_600);
         queue.push(at(0), std::iter::repeat_n(7, 96));
-        // A write at 60 ms is late, and writes all bytes that are due. It does not delay the
-        // following writes.
+        // No write took place before 60 ms, so the 57 bytes transmitted until then are due
+        // together. The late write does not delay the line: 192 bytes end at 200 ms.
         assert_eq!(queue.due(at(60_000)).len(), 57);
         queue.consume(57);
         queue.push(at(60_000), std::iter::repeat_n(7, 96));

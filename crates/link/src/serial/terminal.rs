@@ -49,8 +49,8 @@ impl Terminal {
         if !isatty(&fd) {
             return Err(SerialError::NoTerminal { device: named() });
         }
-        // TIOCEXCL does not keep root out, so the device is also locked for programs that respect
-        // locks.
+        // Locks the device against programs that respect locks, including those of root. `TIOCEXCL`
+        // below stops all other programs from opening the device, except those of root.
         flock(&fd, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| SerialError::Busy { device: named() })?;
         let failed =
@@ -63,7 +63,8 @@ impl Terminal {
         // The value is created here, so that an error below drops it, which restores the modes.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
-        // Hardware that cannot run at this rate keeps its old rate without an error.
+        // Hardware that cannot run at this rate keeps its old rate without an error. So the rate is
+        // read back, and must be within 3 %.
         let now = tcgetattr(&terminal.fd).map_err(failed)?.output_speed();
         if now.abs_diff(baud) > baud / 33 {
             return Err(SerialError::Baud { device: named(), baud });

@@ -78,8 +78,8 @@ fn typed_characters_take_four_bytes_and_the_frame() {
     assert_eq!((counters.whole_headers, counters.compressed), (1, 9));
     assert_eq!(counters.compressed_bytes, 41 + 9 * 4);
     assert_eq!(far.counters().received, counters);
-    // The 11 bytes below are ENDs: one follows each of the ten packets, and one more precedes the
-    // first, because the line was idle.
+    // A lower limit for the bytes on the line. The eleven are ENDs: one follows each of the ten
+    // packets, and one more precedes the first packet, because the line was idle.
     let escapes = packets[0].iter().filter(|&&byte| matches!(byte, 0o300 | 0o333)).count() as u64;
     assert!(counters.line_bytes >= counters.compressed_bytes + 11 + escapes);
     assert_eq!((far.counters().errors, far.counters().tossed), (0, 0));
@@ -115,8 +115,8 @@ fn ipv6_packets_pass_with_and_without_compression() {
 
 #[test]
 fn after_damage_packets_are_tossed_until_one_names_its_connection() {
-    // A second link encodes the packets. The test writes their bytes to the line, with damage
-    // between them.
+    // The test first lets another link encode the packets. It then writes these bytes to the line,
+    // with damage between the first packet and the second.
     let (listener, path) = terminal();
     let mut sender = SerialLink::open(&path, &FAST).unwrap();
     let packets = [typed(1, 1), typed(1, 2), typed(1, 3), typed(2, 1), typed(1, 4)];
@@ -191,8 +191,8 @@ fn a_closed_line_is_down() {
 fn a_terminal_is_raw_and_locked_until_the_link_is_dropped() {
     let (line, path) = terminal();
     let texts = |modes: &Termios| format!("{modes:?}");
-    // The kernel forgets the modes when the terminal is closed everywhere, so the test keeps it
-    // open.
+    // The test keeps the terminal open by a second descriptor, because the kernel resets the modes
+    // when the last descriptor of a terminal is closed.
     let _other = std::fs::File::open(&path).unwrap();
     let before = texts(&tcgetattr(&line).unwrap());
     let link = SerialLink::open(&path, &SerialConfig::new(19_200)).unwrap();

@@ -16,7 +16,8 @@ pub struct Handovers {
     pub dropped: u64,
 }
 
-/// A view of a shard's counters for other threads, as of the end of the shard's last batch.
+/// A view of a shard's counters for other threads. It shows the values at the end of the shard's
+/// most recent batch.
 #[derive(Clone, Debug, Default)]
 pub struct HandoverWatch {
     given: Arc<AtomicU64>,
@@ -25,7 +26,7 @@ pub struct HandoverWatch {
 }
 
 impl HandoverWatch {
-    /// Returns the counters as of the end of the shard's last batch.
+    /// Returns the counters as they were at the end of the shard's most recent batch.
     #[must_use]
     pub fn look(&self) -> Handovers {
         let [given, taken, dropped] = [&self.given, &self.taken, &self.dropped]

@@ -4,8 +4,9 @@
 //! A NIC spreads flows over its queues without regard to the shards. A kernel sends a flow to the
 //! queue on which it last received a packet of that flow, and a new flow to any queue. Therefore
 //! each shard determines to which shard a received frame belongs ([`Steering`]). A frame of another
-//! shard is copied into a ring of that shard. No frame is copied if the NIC selects queues by the
-//! same hash, or the kernel sends the flow to the queue of its shard.
+//! shard is copied into a ring of that shard. No copy is needed if the frame arrives on the queue
+//! of its own shard: because the NIC selects queues by the hash that [`Steering`] uses, or because
+//! the kernel follows the flow.
 
 mod counters;
 mod handed_over_frame;
@@ -159,10 +160,11 @@ impl<L> ShardLink<L> {
                 on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
                 taken += 1;
             }
-            // The result can be ignored: a producer that finds the ring full drops frames instead
-            // of sleeping, so it need not be woken.
+            // The result says whether to wake a producer that sleeps until there is room. It can be
+            // ignored here: these producers never sleep, but drop frames if the ring is full.
             let _ = inbox.release();
-            // An inbox with more frames than the budget is read again after all other inboxes.
+            // The next call begins with the inbox after this one. So an inbox that used up the
+            // budget waits until all other inboxes have been read.
             self.turn = (self.turn + 1) % self.inboxes.len();
         }
         self.counted.taken += taken as u64;
@@ -171,8 +173,9 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Receives frames of this shard's queue, and frames that other shards have handed over. Frames
-    /// that this shard hands over count towards the budget too, since they take processing time.
+    /// Receives frames from this shard's queue, and frames that other shards have handed over. A
+    /// frame from the queue that belongs to another shard counts towards the budget as well,
+    /// because handing it over takes time.
     fn receive(
         &mut self,
         budget: usize,

@@ -80,8 +80,8 @@ fn a_frame_of_the_host_itself_is_handed_over() {
     let counted =
         [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
     assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
-    // Nothing is handed over: there is no ring to the shard itself, or to a shard that does not
-    // exist.
+    // Shard 0 has no ring to itself, and none to shard 3, which does not exist. So neither call
+    // hands a frame over.
     near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
     near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
     assert_eq!(near[0].handovers().given, 1);
@@ -356,7 +356,8 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // A dropped frame does not count as handed over, so another frame is sent for it.
+        // A frame that finds the ring full is dropped, and does not count as handed over. The loop
+        // sends another frame in its place.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

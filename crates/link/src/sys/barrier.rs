@@ -5,8 +5,8 @@
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
 
-/// Returns whether [`make`] can be used. The first call registers the process. A sandbox can forbid
-/// the system call, and miri does not support it.
+/// Returns whether [`make`] can be used: a sandbox can forbid the system call, and miri does not
+/// support it. The first call registers the process for the barrier.
 pub(crate) fn is_possible() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| {
@@ -14,9 +14,9 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// Makes a barrier for all threads: each running thread executes one during this call. Writes that
-/// a thread made before its barrier are visible to the caller afterwards. Writes that the caller
-/// made before are visible to the reads of a thread after its barrier.
+/// Makes a barrier for all threads of the process: each running thread executes one during this
+/// call. Afterwards, the caller sees all writes that a thread made before its barrier. Reads of a
+/// thread after its barrier see all writes that the caller made before the call.
 pub(crate) fn make() {
     // This cannot fail if `is_possible` has returned true.
     let made = membarrier(MembarrierCommand::PrivateExpedited);

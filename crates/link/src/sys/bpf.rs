@@ -61,8 +61,9 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
 }
 
 /// Attaches `program` to the interface with this index, for the lifetime of the returned
-/// descriptor. With `in_driver`, the program runs in the driver, if the driver supports XDP.
-/// Otherwise it runs at the start of the kernel's network stack.
+/// descriptor. With `in_driver`, the program runs in the driver if the driver supports XDP. If it
+/// does not, or without `in_driver`, the program runs at the start of the kernel's network stack
+/// (generic XDP).
 pub(crate) fn attach(
     program: BorrowedFd<'_>,
     interface: u32,

@@ -21,7 +21,7 @@ const NAME_WORDS: usize = 4;
 /// Maximum number of counters that are read.
 const MAX_COUNTERS: usize = 8_192;
 
-/// The used part of `struct ifreq`, in its full size of 40 bytes.
+/// `struct ifreq` with the fields that are used here, padded to its size of 40 bytes.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -54,8 +54,9 @@ pub(crate) fn driver_counters(name: [u8; 16]) -> Result<Vec<DriverCounter>, Errn
     if count == 0 || count > MAX_COUNTERS {
         return Ok(Vec::new());
     }
-    // The kernel writes as many entries as the driver has at that time. The buffer holds twice the
-    // number and 1,024 more, for queues that are added meanwhile.
+    // The commands below write as many entries as the driver has at the time of the call. These can
+    // be more than `count`, if queues have been added. So the buffers have room for twice `count`
+    // and 1,024 more.
     let room = 2 * count + 1_024;
     // The fields of `struct ethtool_gstrings`: command, set, length, and names from byte 12 on.
     let mut names = vec![0; 2 + NAME_WORDS * room];

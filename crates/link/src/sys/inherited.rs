@@ -3,8 +3,8 @@
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-/// Returns a duplicate of the descriptor with this number. The original stays open until the
-/// process ends, or runs another program.
+/// Returns a duplicate of the descriptor with this number. The original is not closed here, but
+/// stays open until the process ends or runs another program.
 pub(crate) fn duplicate(number: RawFd) -> Result<OwnedFd, Errno> {
     if number < 0 {
         return Err(Errno::BADF);

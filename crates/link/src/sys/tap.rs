@@ -44,7 +44,7 @@ const TCP6_SEGMENTATION: usize = 4;
 /// `struct ifreq`.
 const TUNGETIFF: Opcode = opcode::read::<u32>(b'T', 210);
 
-/// The used part of `struct ifreq`, in its full size of 40 bytes.
+/// `struct ifreq` with the fields that are used here, padded to its size of 40 bytes.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -55,8 +55,8 @@ struct InterfaceRequest {
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
 /// Attaches `device` to an interface, which is created if it does not exist. `name` has up to 15
-/// bytes, padded with zeros. The kernel replaces `%d` in it by a number, and chooses a name if it
-/// is empty. Returns the name of the interface.
+/// bytes, padded with zeros. The kernel replaces `%d` in the name by a number, and chooses a name
+/// if `name` is empty. Returns the name of the interface.
 pub(crate) fn attach(
     device: BorrowedFd<'_>,
     name: [u8; 16],

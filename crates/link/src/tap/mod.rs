@@ -1,10 +1,11 @@
 //! A TAP or TUN device: a link to the network stack of the kernel.
 //!
-//! Frames that the kernel sends on the interface are received here, and vice versa. The interface
-//! is deleted with the link, unless it was created as a persistent interface.
+//! Frames that the kernel sends on the interface are received here, and frames sent here are
+//! received by the kernel. The interface is deleted with the link, unless it was created as a
+//! persistent interface.
 //!
-//! With offloads, GSO frames of up to 64 KiB pass whole in both directions, and checksums are
-//! omitted: there is no wire that could damage a frame.
+//! With offloads, GSO frames of up to 64 KiB pass whole in both directions. Checksums are omitted,
+//! because there is no wire that could damage a frame.
 
 mod error;
 mod receive_buffers;
@@ -65,7 +66,7 @@ pub struct Tap {
     capabilities: Capabilities,
     /// The length of the virtio-net header in front of each frame, in bytes; zero without offloads.
     header: usize,
-    /// Buffers of the frames that were received last.
+    /// Buffers of the frames that were received most recently.
     receive_buffers: ReceiveBuffers,
     /// The buffer of the frame to send, with its virtio-net header.
     outgoing: Box<[u8]>,
@@ -89,8 +90,8 @@ impl Tap {
 
     /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a
     /// flow to the queue on which it last received a packet of that flow, and a new flow to any
-    /// queue. [`crate::shard::share`] therefore hands frames over to their shards. An existing
-    /// interface must have been created with several queues.
+    /// queue. That may be the queue of another shard, so [`crate::shard::share`] hands such frames
+    /// over. An existing interface must have been created with several queues.
     ///
     /// # Errors
     /// An error of [`open`](Self::open), or [`TapError::Queues`] if `count` is zero or exceeds the
@@ -213,9 +214,9 @@ impl Tap {
     /// Reads up to `lengths.len()` frames, and stores their lengths. Returns their number, and the
     /// error that ended the reading, if any.
     ///
-    /// This function, `flush` and `send_gathered` are inlined into the calling loops. The first
-    /// return from a function after a system call is slow (see the page on TAP devices in
-    /// docs/notebook).
+    /// This function, `flush` and `send_gathered` are inlined into the calling loops. The reason is
+    /// that the first return from a function after a system call is slow (see the page on TAP
+    /// devices in docs/notebook).
     #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
@@ -243,8 +244,8 @@ impl Tap {
         Ok(true)
     }
 
-    /// Sends the frame in `outgoing`, followed by the data of `rest`. If the kernel has no room,
-    /// that data is copied into `outgoing`, and the frame waits there.
+    /// Sends the frame of `length` bytes in `outgoing`, with the data of `rest` appended. If the
+    /// kernel has no room, `rest` is copied into `outgoing`, and the frame waits there.
     #[inline(always)]
     fn send_gathered(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + length];
@@ -337,7 +338,8 @@ impl Link for Tap {
         Ok(sent)
     }
 
-    /// Sends borrowed data without copying them (`writev`). Without offloads all data are copied.
+    /// Sends the frames of `source`. Borrowed data is sent without a copy (`writev`) if the device
+    /// has offloads. Otherwise it is copied into the frame.
     fn transmit_from(
         &mut self,
         budget: usize,

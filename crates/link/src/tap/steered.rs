@@ -6,7 +6,7 @@
 //! queues, the kernel sends a flow to the queue on which it last received a packet of that flow. A
 //! hash selects the queue of other flows. This link sends on the first queue only. The first queue
 //! therefore carries all flows to which this endpoint has replied. Of a flood of new flows, it
-//! carries only one in [`QUEUES`].
+//! carries only one in [`QUEUES`], so it rarely overflows.
 
 use super::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;
@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
-/// One frame in this many of a receive budget is reserved for the queues other than the first, so
-/// that new flows on those queues are not starved.
+/// The divisor that determines which part of a receive budget is reserved for the queues other than
+/// the first: one frame in eight. Otherwise a busy first queue could starve new flows.
 const SHARE_OF_OTHERS: usize = 8;
 
 /// A TUN or TAP device whose queues form one link.

@@ -20,7 +20,8 @@ const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Returns a configuration without offloads, so that tests can send received frames back.
+/// Returns a configuration without offloads. Received frames then have complete checksums, so that
+/// tests can send them back.
 fn plain() -> TapConfig {
     TapConfig { offloads: false, ..TapConfig::default() }
 }
@@ -143,7 +144,7 @@ fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
         send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
         let (mut first, mut frame) = (0, Vec::new());
         while frame.get(12..14) != Some(&[8, 0]) {
-            // The kernel sends the datagram that waited for the ARP reply, on any queue.
+            // The datagram waited in the kernel for the ARP reply. It can arrive on any queue.
             for (number, queue) in queues.iter_mut().enumerate() {
                 queue
                     .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))

@@ -8,9 +8,9 @@
 //!
 //! Some drivers copy frames between their own memory and the shared memory; see
 //! [`XdpLink::is_zero_copy`]. There are no offloads, so the host computes and verifies all
-//! checksums. On a veth pair, the peer must compute them too. Its offload must be turned off
-//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), otherwise the host
-//! discards all its frames as damaged.
+//! checksums. On a veth pair, the checksum offload of the peer interface must be turned off
+//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`). Otherwise the peer
+//! omits checksums, and the host discards all frames from it as damaged.
 
 mod error;
 mod program;
@@ -40,8 +40,8 @@ const HEADROOM: usize = 256;
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 /// The length of an Ethernet header with a VLAN tag, in bytes.
 const TAGGED_HEADER: usize = 18;
-/// The maximum number of received frames that are stamped with one time of arrival. They arrived
-/// within microseconds of each other.
+/// The maximum number of received frames for which the clock is read only once. Such frames arrived
+/// within microseconds of each other, so one time stamp is accurate enough.
 const STAMPED_AT_ONCE: usize = 64;
 
 /// The configuration of an AF_XDP link.
@@ -58,8 +58,8 @@ pub struct XdpConfig {
     /// rotation, so if all of them together exceed the processor's cache, receiving takes 14 % more
     /// time.
     pub frames: usize,
-    /// Whether the XDP program runs in the driver, if the driver supports that. Otherwise the
-    /// program runs after the driver.
+    /// Whether the XDP program runs in the driver. If this is false, or the driver does not support
+    /// it, the program runs after the driver (generic XDP).
     ///
     /// The driver of a veth pair copies each frame once more to make room for the program. If
     /// the program runs after the driver instead, a full segment takes a seventh less time
@@ -118,7 +118,7 @@ pub struct XdpLink {
     capabilities: Capabilities,
     zero_copy: bool,
     busy: bool,
-    /// Whether the last transmission ended because no frame was free.
+    /// Whether the most recent transmission ended because no frame was free.
     starved: bool,
     // Declared after the socket, so that it is dropped later. Otherwise the host's frames would go
     // to the kernel while the socket still exists.
@@ -354,9 +354,9 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Returns whether no frame was free, or the driver has not taken all frames. The driver sends
-    /// the remaining frames only when called again. Without this wake-up, the host might call it no
-    /// earlier than for a retransmission.
+    /// Returns whether the most recent transmission found no free frame, or the driver must be
+    /// called again to send the remaining frames. Without the second condition, those frames could
+    /// wait until the host sends something else, such as a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

@@ -12,8 +12,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// The maximum number of addresses that the program can compare.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
-/// The number of bytes of a frame that the program reads: an Ethernet header with ARP, or with an
-/// IPv4 header and the start of its payload.
+/// The number of bytes of a frame that the program reads: the length of an Ethernet header and an
+/// ARP packet. With IPv4, these are the Ethernet header, the IPv4 header and eight bytes of
+/// payload.
 const LOOKED_AT: i32 = 42;
 /// The offsets in the frame of the EtherType and of the addresses to compare.
 const ETHER_TYPE: i16 = 12;

@@ -67,8 +67,8 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The datagram has a partial checksum, which nothing on a veth pair completes. So the test
-    // zeroes the checksum, which means that there is none.
+    // The kernel has left the UDP checksum incomplete, and nothing on a veth pair completes it. The
+    // test therefore sets the field to zero, which means that there is no checksum.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
     assert_eq!(socket.recv(&mut received).unwrap(), 5);

@@ -18,8 +18,8 @@ fn interface(options: &[u8]) -> Vec<u8> {
     big_endian_block(1, &[&words(&[0x0001_0000, 0]), options].concat())
 }
 
-/// Returns an Enhanced Packet Block of interface 0 at time 0 that claims to have captured
-/// `captured` bytes, followed by `after`.
+/// Returns an Enhanced Packet Block of interface 0 at time 0. Its length fields claim `captured`
+/// bytes, but `after` is all that follows them.
 fn enhanced(captured: u32, after: &[u8]) -> Vec<u8> {
     big_endian_block(6, &[&words(&[0, 0, 0, captured, captured]), after].concat())
 }
@@ -128,7 +128,8 @@ fn the_largest_packet_is_read_and_a_larger_one_is_refused() {
 
 #[test]
 fn an_obsolete_packet_block_is_read() {
-    // In an obsolete Packet Block, the interface is a 16-bit field, and a drop count follows it.
+    // The fixed part of an obsolete Packet Block begins with a 16-bit interface number (here 1) and
+    // a 16-bit drop count. An Enhanced Packet Block has a 32-bit interface number in their place.
     let packet = big_endian_block(2, &words(&[0x0001_FFFF, 0, 5, 2, 60, 0x0809_0000]));
     let file = section(&[interface(&[]), interface(&[]), packet]);
     let mut reader = CaptureReader::new(&*file).unwrap();

@@ -16,7 +16,8 @@ use std::process::Command;
 const NOW: Duration = Duration::from_nanos(1_767_225_600_123_456_789);
 const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// A valid ARP request, and after it a valid UDP datagram.
+/// An Ethernet frame with a valid ARP request. The next constant is a frame with a valid UDP
+/// datagram.
 const ARP: [u8; 42] = [
     255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1,
     10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
@@ -85,8 +86,8 @@ fn written_packets_are_read_unchanged() {
     assert_eq!(reader.next_packet().unwrap(), None);
 }
 
-/// The expected bytes are derived from the specification, because reader and writer could share an
-/// error.
+/// The expected bytes are written out here as the specification defines them. A test that only
+/// reads back its own file would miss an error that writer and reader have in common.
 #[test]
 fn the_written_bytes_follow_the_format() {
     let mut file = Vec::new();
@@ -236,8 +237,8 @@ fn pcap_is_read_in_both_byte_orders_and_both_units_of_time() {
     }
 }
 
-/// Returns a block in big-endian order. On most machines, the writer produces only little-endian
-/// blocks.
+/// Returns a block in big-endian order. The writer uses the byte order of the machine, so on most
+/// machines it cannot produce such a block.
 fn big_endian_block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 12).unwrap().to_be_bytes();
     [&kind.to_be_bytes(), &length, body, &length].concat()
@@ -249,8 +250,8 @@ fn big_endian_sections_with_simple_and_unknown_blocks_are_read() {
     let section = [&0x1A2B_3C4D_u32.to_be_bytes()[..], &[0, 1, 0, 0], &[0xFF; 8]].concat();
     file.extend(big_endian_block(0x0A0D_0D0A, &section));
     file.extend(big_endian_block(0x0BAD, &[7; 400]));
-    // An interface that captures three bytes of each packet. Its time stamps count half seconds
-    // from 10 s.
+    // The description of an interface that captures at most three bytes of each packet. Its time
+    // stamps count half seconds, and 10 s are to be added to them.
     let options =
         [&[0, 9, 0, 1, 0x81, 0, 0, 0][..], &[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10]].concat();
     file.extend(big_endian_block(1, &[&[0, 1, 0, 0, 0, 0, 0, 3][..], &options].concat()));

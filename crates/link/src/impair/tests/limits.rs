@@ -161,8 +161,8 @@ fn a_link_is_down_after_its_delayed_frames_have_arrived() {
     assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
 }
 
-/// Frames of 100 bytes take 100 µs each at 8 Mb/s. A frame is accepted while at most 450 bytes
-/// wait, including those of the frame being sent, so five frames pass.
+/// At 8 Mb/s, each frame of 100 bytes takes 100 µs. A frame is dropped if more than 450 bytes wait,
+/// including those of the frame being sent. Of 20 frames sent at once, five therefore pass.
 #[test]
 fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     let mut ends = ends("rate=8Mb/s,queue=450,delay=1ms", 1, 64);
@@ -180,8 +180,8 @@ fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     assert_eq!(ends.ours.transmitted().overflowed, 15);
 }
 
-/// The frames in this test have 100 bytes. A limit of 100 bytes drops none of them. With a limit of
-/// 99 bytes, only the first `longest-after` frames pass.
+/// The frames in this test have 100 bytes. So `longest=100` drops none of them, and `longest=99`
+/// drops all except the first `longest-after` frames.
 #[test]
 fn too_long_frames_are_dropped_after_the_given_number() {
     let mut wide = ends("longest=100", 1, 64);

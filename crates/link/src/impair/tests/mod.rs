@@ -143,8 +143,9 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // The numbers of lost frames between two that arrived. Each is zero or a multiple of the
-        // burst length, five. It is larger than five if bursts follow each other immediately.
+        // For each two consecutive frames that arrived, the number of frames that were lost between
+        // them. It must be zero, the burst length five, or a larger multiple of five if bursts
+        // follow each other directly.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -200,7 +201,8 @@ fn a_held_frame_is_released_after_its_time() {
     ends.pass(4);
     assert!(ends.sent(0).is_empty());
     ends.pass(1);
-    // Receiving on the impaired link also passes on the sent frames that are due.
+    // The impaired link has no timer of its own. Calling `receive` on it also passes on the frames
+    // that it has sent and whose delay is over.
     assert!(take(&mut ends.ours).is_empty());
     assert_eq!(take(&mut ends.theirs), [0]);
     assert_eq!(ends.ours.next_deadline(), Instant::NEVER);

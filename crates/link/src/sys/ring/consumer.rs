@@ -18,9 +18,9 @@ pub(crate) struct Consumer {
     start: usize,
     /// Index up to which slots have been released to the producer. Equal to `shared.head`.
     released: usize,
-    /// Value of `head` when the consumer last checked whether the producer sleeps.
+    /// The value of `head` when the consumer most recently checked whether the producer sleeps.
     checked: usize,
-    /// Last value that the consumer has read from `shared.filled.tail`.
+    /// The value that the consumer has most recently read from `shared.filled.tail`.
     tail_seen: usize,
 }
 
@@ -35,9 +35,9 @@ impl Consumer {
         if self.has_frame() { self.frames(1).next() } else { None }
     }
 
-    /// Takes at most `most` of the frames that the last call of [`has_frame`](Self::has_frame) has
-    /// found, each with its time stamp. Their slots stay in use until [`Consumer::release`], even
-    /// if the iterator is dropped earlier.
+    /// Takes at most `most` of the frames that the most recent call of
+    /// [`has_frame`](Self::has_frame) has found, each with its time stamp. Their slots stay in use
+    /// until [`Consumer::release`], even if the iterator is dropped earlier.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
@@ -80,8 +80,8 @@ impl Consumer {
                 return false;
             }
             self.tail_seen = tail;
-            // `start` changes only while the ring is empty, so it is valid until the frames seen
-            // here are released.
+            // `start` was stored before the `tail` that was just loaded. It changes only while the
+            // ring is empty, so it stays valid until the frames up to that `tail` are released.
             self.start = start.load(Ordering::Relaxed);
         }
         true
@@ -95,19 +95,19 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Both stores below are release stores, so that the producer overwrites slots only after
-        // the consumer has read them.
+        // Both stores below are at least release stores, so that the producer overwrites a slot
+        // only after the consumer has read its frame.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // This release need not check for a sleeping producer, which sleeps only with a full
-            // ring. If the ring has been full since the last check, it contains frames that this
-            // consumer has not found yet. The release of those frames includes the check.
+            // The producer sleeps only while the ring is full. The frames found since the last
+            // check are too few to fill it. So a full ring also holds frames that are not found
+            // yet, and their release includes the check.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
         cold_path();
         self.checked = self.head;
-        // The store is sequentially consistent, because `wake_sleeper` loads the sleeper's flag
-        // after it.
+        // The store is sequentially consistent, because it must take effect before `wake_sleeper`
+        // loads the sleeper's flag.
         self.shared.head.0.store(self.head, Ordering::SeqCst);
         wake_sleeper(&self.shared.flags.0.producer_asleep)
     }
@@ -129,8 +129,8 @@ impl Consumer {
         self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether the producer has been dropped. Frames that it published before can still be
-    /// read, so the caller must check for frames once more after true.
+    /// Returns whether the producer has been dropped. If it has, the caller must check for frames
+    /// once more, because the producer may have published some just before.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }

@@ -13,7 +13,8 @@
 //!
 //! The ring itself never waits. [`Producer::publish`] and [`Consumer::release`] return whether the
 //! other endpoint sleeps, so that the caller must wake it. Until the consumer has slept for the
-//! first time, frames are published by a plain store, and afterwards by an atomic exchange.
+//! first time, frames are published by a release store. Afterwards a sequentially consistent store
+//! is necessary, which is slower.
 
 mod consumer;
 mod producer;

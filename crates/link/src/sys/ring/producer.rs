@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The number of used slots after which an empty ring starts over at its first slot. This many
-/// slots fit the second-level cache, and the check costs little. With 16 slots, a round trip of one
-/// byte took 8 % longer.
+/// slots fit the second-level cache. With 16 slots, the ring starts over more often, and a round
+/// trip of one byte took 8 % longer.
 pub(super) const START_OVER_AFTER: usize = 64;
 
 /// The producer of a ring, which writes frames.
@@ -22,7 +22,7 @@ pub(crate) struct Producer {
     start: usize,
     /// Index up to which frames have been published. Always equal to `shared.filled.tail`.
     published: usize,
-    /// Last value that the producer has read from `shared.head`.
+    /// The value that the producer has most recently read from `shared.head`.
     head_seen: usize,
 }
 
@@ -45,8 +45,8 @@ impl Producer {
         Some(Offered { label, frame, tail: &mut self.tail })
     }
 
-    /// Makes an empty ring start over at its first slot, if enough slots have been used since the
-    /// last start. Must be called before the first frame of a batch.
+    /// Makes an empty ring start over at its first slot, if [`START_OVER_AFTER`] slots or more have
+    /// been used since it last did. Must be called before the first frame of a batch.
     #[inline]
     pub(crate) fn start_over(&mut self) {
         debug_assert_eq!(self.published, self.tail, "all frames are published");
@@ -55,15 +55,17 @@ impl Producer {
         }
         cold_path();
         let Shared { filled, head, flags, .. } = &*self.shared;
-        // With two threads, starting over gains nothing, because each written cache line moves
-        // between the CPUs in any case. Acquire ordering as in `refresh_room`.
+        // A consumer that has slept runs in another thread. Starting over then gains nothing,
+        // because each written cache line moves between the CPUs in any case. The acquire load of
+        // `head` ensures that the consumer has finished reading before its slots are reused.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed)
             && head.0.load(Ordering::Acquire) == self.tail
         {
             self.start = self.tail;
             self.head_seen = self.tail;
-            // The ring is empty, so the consumer uses no slot. It reads `start` only after it has
-            // seen a later tail by an acquire load.
+            // A relaxed store suffices. The ring is empty, so the consumer needs no `start` until
+            // it finds a frame. It finds one by an acquire load of a later `tail`, after which it
+            // also sees this store.
             filled.0.start.store(self.start, Ordering::Relaxed);
         }
     }
@@ -93,23 +95,25 @@ impl Producer {
         // Release: the frames are in memory before the index that publishes them.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
             tail.store(self.tail, Ordering::Release);
-            // A fence of the compiler suffices here. The consumer executes `membarrier` for both
-            // threads, between its first announcement that it will sleep and its last read of the
-            // index.
+            // The processor may still execute the load below before the store above. This does no
+            // harm while the consumer has not slept: before its first sleep, it executes
+            // `membarrier` for both threads, and then reads the index. So only the compiler must
+            // keep the order.
             compiler_fence(Ordering::SeqCst);
             if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
                 return false;
             }
         }
-        // The store is sequentially consistent, because `wake_sleeper` loads the sleeper's flag
-        // after it.
+        // The store is sequentially consistent, because it must take effect before `wake_sleeper`
+        // loads the sleeper's flag.
         tail.store(self.tail, Ordering::SeqCst);
         wake_sleeper(&flags.0.consumer_asleep)
     }
 
     /// Announces that the producer will sleep until there is room. If there is room, announces
-    /// nothing and returns false. All frames must have been published: the consumer checks for a
-    /// sleeping producer only after it has found a full ring.
+    /// nothing and returns false. All frames must have been published. The consumer checks for a
+    /// sleeping producer only after it has found a full ring, and it does not find unpublished
+    /// frames.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         debug_assert_eq!(self.published, self.tail, "all frames are published");
         announce_sleep(&self.shared.flags.0.producer_asleep, || {
@@ -158,7 +162,7 @@ impl Offered<'_> {
 /// Marks the producer as gone. The owner of the producer must wake the consumer.
 impl Drop for Producer {
     fn drop(&mut self) {
-        // Release: a thread that sees the flag also sees the last published index.
+        // Release: a thread that sees the flag also sees the final index that was published.
         self.shared.flags.0.producer_gone.store(true, Ordering::Release);
     }
 }

@@ -41,9 +41,9 @@ impl Shared {
     /// Creates the memory of at least `capacity` slots, each with room for a frame of `room` bytes.
     pub(super) fn new(capacity: usize, room: usize) -> Self {
         let slots = capacity.next_power_of_two();
-        // A slot has an odd number of cache lines. Caches have a power of two of sets, and short
-        // frames use only the first lines of their slots. With an even number, these lines would
-        // share a few sets.
+        // Each slot has an odd number of cache lines. Short frames use only the first lines of
+        // their slots, and the number of sets in a cache is a power of two. With an even number of
+        // lines per slot, the first lines of all slots would compete for few of these sets.
         let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE) | 1;
         Self {
             filled: OwnLines(Filled::default()),
@@ -116,13 +116,14 @@ pub(super) struct Filled {
     pub(super) start: AtomicUsize,
 }
 
-/// The flags of both endpoints. They are read for every batch but written only when an endpoint
-/// sleeps or is dropped, so that both CPUs can keep the cache line.
+/// The flags of both endpoints. Both read them for every batch. They are written only when an
+/// endpoint sleeps or is dropped, so the cache line usually stays in the caches of both CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store.
-    /// This remains so if one thread uses both endpoints, because the consumer then never sleeps.
-    /// Initially true if the system lacks the [barrier](barrier) that a first sleep needs.
+    /// Whether the consumer has ever slept. Until then, the producer publishes by a release store,
+    /// which is faster than the store that is necessary afterwards. A consumer in the producer's
+    /// own thread never sleeps. Initially true if the system lacks the [barrier](barrier) that a
+    /// first sleep needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,

@@ -288,8 +288,8 @@ fn two_threads_exchange_frames_in_order_and_intact() {
     assert!(consumer.next().is_none());
 }
 
-/// In each of many rings, a frame is published by a plain store while the consumer is about to
-/// sleep for the first time. Either the consumer sees the frame, or the producer must wake the
+/// In each of many rings, a frame is published by a release store just while the consumer is about
+/// to sleep for the first time. Either the consumer sees the frame, or the producer must wake the
 /// consumer. The two threads are synchronized before each ring.
 #[test]
 fn the_first_sleep_misses_no_frame() {

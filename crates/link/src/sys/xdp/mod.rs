@@ -99,9 +99,9 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// Returns an iterator over at most `left` received frames. Each frame that it returns reduces
-    /// `left` by one. [`finish_receiving`](Self::finish_receiving) returns the taken frames to the
-    /// kernel.
+    /// Returns an iterator over at most `left` received frames. Each descriptor that it takes from
+    /// the receive ring reduces `left` by one, even an invalid one.
+    /// [`finish_receiving`](Self::finish_receiving) returns the taken frames to the kernel.
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
         let Self { receive, fill, memory, shape, malformed, .. } = self;
@@ -113,9 +113,9 @@ impl XdpSocket {
         self.malformed
     }
 
-    /// Returns the taken frames to the kernel. Calls the kernel if it would otherwise not read the
-    /// fill ring. Also calls it if `polls` is true, which means that the kernel receives only when
-    /// called.
+    /// Returns the taken frames to the kernel. Also makes a system call if the kernel otherwise
+    /// would not notice them in the fill ring. With `polls`, always makes the call, because the
+    /// kernel then receives frames only during such a call.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
@@ -160,8 +160,8 @@ impl XdpSocket {
     /// Takes back the frames that have been sent. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // The kernel's addresses are not trusted. Addresses outside the frames for sending are
-            // ignored, and so are more addresses than there are frames.
+            // The kernel's addresses are not trusted. An address is ignored if it is outside the
+            // frames for sending, or if all frames for sending are free already.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
             {
@@ -194,8 +194,8 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // Call again: the kernel sends only some of the frames in each call. ENOBUFS
-                    // means that the driver has dropped a frame.
+                    // None of these errors is final, so the loop calls again. A call may send only
+                    // some of the frames. ENOBUFS means that the driver has dropped a frame.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }
@@ -244,7 +244,7 @@ pub(crate) struct Arrived<'a> {
     memory: &'a Mapping,
     shape: Shape,
     malformed: &'a mut u64,
-    /// The number of frames that may still be taken from this iterator.
+    /// The number of descriptors that may still be taken from the receive ring.
     left: &'a mut usize,
 }
 

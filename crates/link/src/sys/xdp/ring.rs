@@ -23,7 +23,7 @@ pub(super) struct Ring<T> {
     size: u32,
     /// The index up to which this program has written or read entries.
     own: u32,
-    /// The last value that this program has read from the kernel's index.
+    /// The value that this program has most recently read from the kernel's index.
     seen: u32,
 }
 

@@ -131,8 +131,8 @@ fn the_kernel_is_called_for_frames_if_it_sleeps_or_polls() {
     let socket_side = ours.try_clone().unwrap();
     socket_side.set_nonblocking(true).unwrap();
     let mut socket = with_calls_to(ours);
-    // If the system call is made, it receives the message from the pair, so the message is gone
-    // afterwards.
+    // `finish_receiving` makes its system call, `recvfrom`, on one end of the pair. If it makes the
+    // call, the message that `kernel` sent is gone afterwards.
     let is_called = |socket: &mut XdpSocket, polls| {
         kernel.send(&[0]).unwrap();
         socket.finish_receiving(polls);
