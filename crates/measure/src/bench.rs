@@ -1,4 +1,4 @@
-//! The interface of the engines, which transfer data from a source to a sink.
+//! The interface between a sweep and its engines, which transfer data from a source to a sink.
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
@@ -13,8 +13,8 @@ pub trait Bench {
 
     /// Measures the floor: the time of a transfer without TCP, over the same link and between the
     /// same threads as a run. The bytes are copied and checksummed as often as in a run. Returns
-    /// `None` if throughput is compared with the bit rate of the link instead, or if the bench
-    /// cannot measure a comparable floor.
+    /// `None` if the link has a bit rate, with which throughput is compared instead, or if the
+    /// bench cannot measure a comparable floor.
     ///
     /// The floor is measured before the first run, usually several times. The request has the
     /// largest buffers of the plan, and at most as many bytes as a run.
@@ -28,8 +28,8 @@ pub trait Bench {
     ) -> Result<Option<Floor>, BenchError>;
 
     /// Executes one transfer over a new connection. The transfer ends after the requested bytes or
-    /// the maximum duration. The measured time is from the first write until the sink has read the
-    /// last byte.
+    /// the maximum duration. The measured time starts with the first write, and ends when the sink
+    /// has read the last byte of the transfer.
     ///
     /// # Errors
     /// The transfer failed. After `interrupt` is raised, the run soon ends with

@@ -12,8 +12,8 @@ use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
-/// The kind of an error: one that the user can resolve, a failure during a run, or an interrupt. It
-/// determines the exit code of the command.
+/// The kind of an error, which determines the exit code of the command. There are errors that the
+/// user can resolve, failures during a run, and interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A wrong request or an unsuitable machine. The user or the administrator can change that.
@@ -153,7 +153,7 @@ pub enum BenchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The operating system reported an error in an operation that usually succeeds.
+    /// An operation of the operating system, which usually succeeds, has failed.
     #[error("{what} failed ({source}): see `linerate doctor`")]
     Io {
         /// A description of the operation.
@@ -187,7 +187,7 @@ impl BenchError {
         Self::Iperf3 { peer: peer.to_string(), what: error.to_string() }
     }
 
-    /// Returns the kind of the error, which tells whether the user can resolve it.
+    /// Returns the kind of the error, from which the exit code of the command follows.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {

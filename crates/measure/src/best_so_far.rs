@@ -1,4 +1,4 @@
-//! Search for the cell with the highest median rate while a sweep is running.
+//! The cell with the highest median rate so far, which is kept up to date while a sweep is running.
 
 use crate::store::Store;
 use linerate_evidence::Cell;
@@ -30,8 +30,8 @@ impl BestSoFar {
         let Some(median) = self.median(cell) else { return };
         match self.best {
             Some((best, rate)) if best != cell && median <= rate => {}
-            // The median of the best cell has fallen, and may now be below the median of another
-            // cell.
+            // This run has lowered the median of the best cell. Another cell may now have the
+            // highest median, so all medians are compared.
             Some((best, rate)) if best == cell && median < rate => self.best = self.search(),
             _ => self.best = Some((cell, median)),
         }

@@ -31,19 +31,20 @@ pub(crate) fn invocation() -> Invocation {
 pub(crate) struct FakeBench {
     /// Number of data bytes in a full segment.
     pub(crate) payload: u32,
-    /// The interrupt that the bench raises, see [`FakeBench::interrupting_after`].
+    /// The interrupt that the bench itself raises, after a run that
+    /// [`FakeBench::interrupting_after`] sets.
     pub(crate) interrupt: Interrupt,
     /// The time that the bench reports for each floor measurement.
     pub(crate) floor_time: Duration,
     /// The requested send buffer of each floor measurement so far.
     pub(crate) floors: Vec<BufferRequest>,
-    /// For each of the first runs, the share of the source's time in which it waits for a
-    /// processor, in thousandths. Later runs have no waits. If the list is empty, runs have no
-    /// counters of waits.
+    /// The waits for a processor that the bench reports for its first runs. The value for a run is
+    /// a share of the source's time, in thousandths. Runs after the end of the list report no
+    /// waits. If the list is empty, no run reports counters of waits.
     pub(crate) cpu_waits: Vec<u64>,
     /// Has the bench been ended?
     pub(crate) is_ended: bool,
-    /// Does the end of the bench report an incomplete capture?
+    /// Does [`Bench::end`] report that the capture is incomplete?
     pub(crate) end_fails: bool,
     /// Number of successful runs so far.
     runs: u32,

@@ -76,8 +76,8 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns the total memory in bytes, from the content of `/proc/meminfo`; `None` if it is missing
-/// there.
+/// Returns the total memory in bytes from the content of `/proc/meminfo`; `None` if the content has
+/// no valid total.
 fn memory(meminfo: &str) -> Option<u64> {
     let kibibytes: u64 = field(meminfo, "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1_024)

@@ -16,15 +16,15 @@ use thiserror::Error;
 
 /// Duration of the warm-up: floor measurements whose results are discarded.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// Total duration of the floor measurements after the warm-up. Shorter measurements vary on a busy
-/// machine.
+/// Total duration of the floor measurements after the warm-up. On a busy machine, the floor varies
+/// too much if it is measured for a shorter time.
 const FLOOR_TIME: Duration = Duration::from_millis(500);
-/// Minimum number of floor measurements, even if they take longer than the intended duration.
+/// Minimum number of floor measurements, even if fewer would take [`FLOOR_TIME`].
 const MIN_FLOORS: usize = 5;
-/// Maximum number of floor measurements, even if they take less than the intended duration.
+/// Maximum number of floor measurements, even if they take less than [`FLOOR_TIME`].
 const MAX_FLOORS: usize = 200;
-/// Maximum number of bytes in a floor measurement, which otherwise transfers as many bytes as a
-/// run. The maximum is needed because the floor of the memory link has no time limit.
+/// Maximum number of bytes in a floor measurement. If a run transfers fewer bytes, so does the
+/// floor measurement. The maximum is needed because the floor of the memory link has no time limit.
 const FLOOR_BYTES: u64 = 8 << 20;
 
 /// Maximum share of a thread's time that may be lost to contention: to waits for a processor, or to
@@ -32,8 +32,8 @@ const FLOOR_BYTES: u64 = 8 << 20;
 const CONTENDED_SHARE: f64 = 0.02;
 /// Maximum number of repetitions of one run because of contention.
 const MOST_REPETITIONS: u64 = 2;
-/// Number of remaining runs, counted when the process starts, for which the process may repeat one
-/// run. With eight remaining runs, two repetitions in all are allowed.
+/// Number of runs for which the process may repeat one run because of contention. The runs that
+/// remain when the process starts count: with eight of them, two repetitions in all are allowed.
 const RUNS_PER_SPARE: usize = 4;
 
 /// A receiver of the progress of a sweep, such as a display.
@@ -61,7 +61,8 @@ impl Observer for NoObserver {
 /// The progress of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Number of completed runs, including the runs of earlier processes.
+    /// Number of completed runs, including those that earlier processes completed before the sweep
+    /// was resumed.
     pub done: u64,
     /// Number of runs in the plan.
     pub total: u64,
@@ -107,10 +108,11 @@ pub fn make_runs(
         store.sync()?;
         result
     });
-    // The bench is ended even after an error, because it may still hold a capture file, which is
-    // then needed most.
+    // The bench is ended even after an error. It may still have a capture file open, which must be
+    // complete to find the cause of the error.
     match (result, bench.end()) {
-        // The user knows of the interrupt, but not that the capture is incomplete.
+        // If the run was interrupted and the capture is incomplete, the incomplete capture is
+        // reported. The user already knows of the interrupt.
         (Ok(()) | Err(NightError::Bench(BenchError::Interrupted)), Err(error)) => Err(error.into()),
         (result, _) => result,
     }
@@ -128,8 +130,8 @@ fn make_remaining(
     let mut spare = store.remaining().len() / RUNS_PER_SPARE;
     let began = Instant::now();
     let budget = store.plan().budget.map(std::time::Duration::from);
-    // The budget is compared with the elapsed time, not with the sum of the runs, because
-    // handshakes and repeated runs use it up too.
+    // The whole elapsed time counts against the budget, and not only the duration of the runs.
+    // Handshakes and repetitions of runs take time, too.
     let is_spent = || budget.is_some_and(|budget| began.elapsed() >= budget);
     while let Some(run) = store.next_run().filter(|_| !is_spent()) {
         if interrupt.is_raised() {
@@ -146,10 +148,10 @@ fn make_remaining(
     Ok(())
 }
 
-/// Executes a run, and repeats it while more than [`CONTENDED_SHARE`] of a thread's time is lost to
-/// contention. A run has at most [`MOST_REPETITIONS`] repetitions. `spare` is the number of
-/// repetitions that the process may still make, and each repetition reduces it. Returns the outcome
-/// in which the smallest share was lost.
+/// Executes a run. If more than [`CONTENDED_SHARE`] of a thread's time is lost to contention, the
+/// run is repeated, at most [`MOST_REPETITIONS`] times. `spare` is the number of repetitions that
+/// the process may still make, and each repetition reduces it. Returns the outcome with the
+/// smallest lost share.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -173,8 +175,8 @@ fn run_fairly(
     Ok(outcome)
 }
 
-/// Returns the facts about the machine, and the maximum rate. They are read from the store if the
-/// sweep is resumed, and otherwise determined and saved.
+/// Returns the facts about the machine, and the maximum rate. If the sweep is resumed, they are
+/// read from the store. For a new sweep, they are determined and saved.
 ///
 /// Returns an error if a fact has changed since the sweep began.
 fn begin(
@@ -197,8 +199,8 @@ fn begin(
     Ok(start)
 }
 
-/// Warms up, and then measures the floor several times. Returns an empty list if the bench has no
-/// floor.
+/// Measures the floor several times, after a warm-up of floor measurements that do not count.
+/// Returns an empty list if the bench has no floor.
 fn floors(
     bench: &mut dyn Bench,
     plan: &Plan,
@@ -218,8 +220,8 @@ fn floors(
     measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
 
-/// Measures [`MIN_FLOORS`] to [`MAX_FLOORS`] floors, until their times add up to `span`. Returns an
-/// empty list if the bench has no floor.
+/// Measures the floor until the measured times add up to `span`, but at least [`MIN_FLOORS`] and at
+/// most [`MAX_FLOORS`] times. Returns an empty list if the bench has no floor.
 fn measure_floor(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -336,7 +338,8 @@ mod tests {
             .iter()
             .map(|run| run.counters.sender.get(names::REPEATED_FOR_CONTENTION))
             .collect();
-        // A plan of eight runs allows two repetitions in all, and the first run uses both.
+        // With eight planned runs, the process may make two repetitions. The first run uses both,
+        // so the contended run later is not repeated.
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
     }
@@ -355,7 +358,7 @@ mod tests {
         let first = store.runs()[0].cell();
         assert_eq!((first.send.packets(), first.receive.packets()), (Some(2), Some(2)));
         night(&mut FakeBench::new(), &mut store).unwrap();
-        // All planned runs fit into the budget, so every cell is measured.
+        // The budget is large enough for all planned runs, so every cell is measured.
         assert_eq!(store.runs().len() as u64, store.plan().design().run_count());
         assert_eq!(store.next_run(), None);
     }

@@ -36,8 +36,8 @@ impl Utc {
         (self.seconds / 3_600 % 24, self.seconds / 60 % 60, self.seconds % 60)
     }
 
-    /// Returns year, month and day. The computation starts years in March, so that a leap day is
-    /// the last day of its year; 400 years have 146,097 days.
+    /// Returns year, month and day. Every period of 400 years has 146,097 days. In the computation,
+    /// years start in March, so that a leap day is the last day of its year.
     const fn date(self) -> (u64, u64, u64) {
         let days_since_march_of_year_0 = self.seconds / 86_400 + 719_468;
         let era = days_since_march_of_year_0 / 146_097;

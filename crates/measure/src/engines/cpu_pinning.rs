@@ -1,9 +1,10 @@
-//! Pinning of the two threads of a transfer inside this process to one CPU each.
+//! Pinning of threads to CPUs. If both ends of a transfer are in this process, their two threads
+//! get a CPU each.
 //!
 //! Without pinning, the scheduler sometimes places two threads that wake each other on one CPU,
 //! where the threads share a cache. At other times it places them on two CPUs, where each thread
-//! waits for interrupts from the other CPU. The throughput differs by a factor of ten, so cells
-//! would show the placement rather than the effect of their buffers.
+//! waits for interrupts from the other CPU. The throughput of these two placements differs by a
+//! factor of ten, which would hide the effect of the buffers.
 
 use rustix::process::{getpid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -21,13 +22,13 @@ pub(crate) enum PinnedThread {
 }
 
 impl PinnedThread {
-    /// Raises the priority of the calling thread, and pins the thread to the CPU for the source or
-    /// the sink. Without permission, or on a single CPU, the thread keeps its priority or
-    /// placement.
+    /// Raises the priority of the calling thread, and pins the thread to the CPU for this end of
+    /// the transfer. Without the permission, the priority stays as it is. If the process may use
+    /// only one CPU, the thread is not pinned.
     pub(crate) fn pin(self) {
-        // On Linux, the call affects only the calling thread. In competition with one other
-        // program, this nice value gives 99 % of a CPU to the thread. Errors are ignored, because
-        // the process may lack the permission.
+        // On Linux, the call affects only the calling thread. If one other program competes for the
+        // CPU, a thread with this nice value gets 99 % of it. Errors are ignored, because the
+        // process may lack the permission.
         let _ = setpriority_process(None, HIGHEST_PRIORITY);
         let Some([first, second]) = two_cpus() else { return };
         pin_to(if self == Self::Source { first } else { second });
@@ -63,8 +64,9 @@ pub(crate) fn another_cpu() -> Option<usize> {
     two_cpus()?.into_iter().find(|&cpu| cpu != current)
 }
 
-/// Returns the first two CPUs that the process may use; `None` if there is only one. The CPU set of
-/// the main thread is read, because that thread is never pinned.
+/// Returns the first two CPUs that the process may use; `None` if there is only one. The CPUs are
+/// those of the main thread, which is never pinned, whereas the calling thread may be pinned to one
+/// of them.
 fn two_cpus() -> Option<[usize; 2]> {
     let allowed = sched_getaffinity(Some(getpid())).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));

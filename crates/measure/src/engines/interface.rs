@@ -2,8 +2,8 @@
 //! on another machine.
 //!
 //! The link is a packet socket, AF_XDP, a TAP or TUN device, or a serial line. The host has its own
-//! thread, and exists during the whole sweep, because it also carries the control connection. The
-//! source uses the host's sockets.
+//! thread. It exists during the whole sweep, because it also carries the control connection. The
+//! source is a different thread, which uses the host's sockets.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -47,8 +47,9 @@ struct Path {
 }
 
 impl Path {
-    /// Returns the cause of `error` if the link failed or its MTU was changed, else `error`. To a
-    /// transfer, such a failure looks like a peer that does not answer.
+    /// Returns the cause of a run's failure: the error of the link if it failed, the change of its
+    /// MTU if it was changed, otherwise `error`. The transfer itself cannot tell such a failure
+    /// from a peer that does not answer.
     fn find_cause(&self, error: BenchError) -> BenchError {
         let interface = self.name.clone();
         if let Some(source) = self.network.lost_link() {
@@ -88,8 +89,8 @@ impl InterfaceBench {
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // The send fails if the bench was dropped before the host ended. The link is then dropped,
-        // too.
+        // The send fails only if the bench was dropped before the host ended. The link is needed no
+        // longer then, so it is dropped.
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
@@ -131,8 +132,8 @@ fn framing_of(link: &LinkSpec, interface: &Interface, rules: &Rules) -> Framing 
     }
 }
 
-/// Opens the link of the host. A serial line gets the MTU of the plan; an interface keeps its own
-/// MTU.
+/// Opens the link of the host. A serial line is opened with the MTU of the plan. An interface has
+/// an MTU of its own, which is not changed.
 fn open(host: &OwnHost, plan: &Plan) -> Result<AnyLink, BenchError> {
     let is_serial = matches!(host.link, LinkSpec::Serial(..));
     let host = OwnHost { mtu: is_serial.then_some(plan.mtu), ..host.clone() };
@@ -170,7 +171,8 @@ impl Bench for InterfaceBench {
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
-            // This MSS limits the segments of linerate's socket. The sink also announces it.
+            // This MSS limits the segments that linerate sends. The request to the sink contains it
+            // too, and a sink with the kernel's TCP announces it.
             max_segment: Some(max_segment(far.remote.address(), self.path.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()
@@ -179,13 +181,13 @@ impl Bench for InterfaceBench {
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
-        // The sink is dropped first. Otherwise the end of the network would reset the control
-        // connection.
+        // The sink's control connection is dropped before the network ends. In the other order, the
+        // end of the network would reset the connection.
         self.far = None;
         self.path.network.end();
         match self.ended.recv() {
             Ok(link) => self.wrapping.unwrap_link(link).map(drop),
-            // The link has already been returned and unwrapped by an earlier call.
+            // An earlier call of this function has already received the link and unwrapped it.
             Err(_) => Ok(()),
         }
     }

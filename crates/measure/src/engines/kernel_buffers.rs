@@ -1,9 +1,9 @@
 //! Checks, before the first run, that the kernel grants the buffers of the plan.
 //!
-//! The kernel doubles the requested size, because its own count includes overhead. It silently
-//! limits large sizes to a setting of the machine, and raises small sizes to a minimum. A size
-//! above the limit is an error, because several cells of the plan would have equal buffers. A size
-//! below the minimum is only recorded in the facts of the sweep.
+//! The kernel doubles the requested size, because it counts its own overhead as used buffer space.
+//! It silently limits large sizes to a setting of the machine, and raises small sizes to a minimum.
+//! A size above the limit is an error, because several cells of the plan would have equal buffers.
+//! A size below the minimum is only recorded in the facts of the sweep.
 
 use crate::bench_error::BenchError;
 use crate::engines::remote_sink::RemoteSink;
@@ -71,10 +71,10 @@ pub(crate) fn receiver_at(
     check_grants(which, &there, &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the buffer sizes in `list` with the function `grant`, which returns the granted size for
-/// a requested size. `there` is the end of a message, such as ` on HOST`, or empty for this
-/// machine. Only the largest and the smallest size are checked, because a larger request is never
-/// granted less.
+/// Checks the buffer sizes in `list`. `grant` returns the size that is granted if a size is
+/// requested. `there` completes a message for the user: it is ` on HOST` for another machine, and
+/// empty for this machine. The largest and the smallest size suffice, because a larger request is
+/// never granted less.
 fn check_grants(
     which: BufferSide,
     there: &str,

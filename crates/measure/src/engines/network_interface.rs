@@ -27,9 +27,9 @@ impl Interface {
         name.map(|name| Self { name })
     }
 
-    /// Returns the bit rate that the driver reports; `None` if it reports none, or for an interface
-    /// without hardware. Drivers of virtual interfaces report a rate too, but this rate limits
-    /// nothing.
+    /// Returns the bit rate that the driver reports; `None` if it reports none. Also returns `None`
+    /// for an interface without hardware. Its driver may report a rate, but that rate does not
+    /// limit anything.
     pub(crate) fn bits_per_second(&self) -> Option<u64> {
         if !self.has_hardware() {
             return None;
@@ -98,8 +98,9 @@ fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Returns the name of the row with the longest prefix, or of the first such row. `row` parses a
-/// line, and returns the prefix length and the name if the row matches the address.
+/// Returns the interface of the row with the longest prefix. If several rows have a prefix of that
+/// length, the first of them counts. `row` parses a line, and returns the prefix length and the
+/// name if the row matches the address.
 fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<String> {
     let mut best: Option<(u32, String)> = None;
     for (length, name) in table.lines().filter_map(row) {
@@ -110,16 +111,16 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
     best.map(|(_, name)| name)
 }
 
-/// Returns the number of header bytes in each segment besides IPv4 and TCP headers without options:
-/// `options` bytes of TCP options, and the additional bytes of an IPv6 header. [`Framing`] counts
-/// them all as options.
+/// Returns by how many bytes the headers of each segment are longer than 40 bytes, the IPv4 and TCP
+/// headers without options. These are `options` bytes of TCP options, and the 20 additional bytes
+/// of an IPv6 header. [`Framing`] counts all of them as options.
 pub(crate) fn additional_header_bytes(options: u32, is_ipv6: bool) -> u32 {
     let longer = Family::Ipv6.header_length() - Family::Ipv4.header_length();
     options + if is_ipv6 { u32::from(longer) } else { 0 }
 }
 
-/// Returns the framing of packets on `interface`, with `options` bytes of TCP options in each
-/// segment. Without an interface, returns the framing of a path inside this machine.
+/// Returns the framing of packets on `interface`, whose segments have `options` bytes of TCP
+/// options. `None` stands for a path inside this machine, which has no interface.
 pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),

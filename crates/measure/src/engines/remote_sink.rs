@@ -3,11 +3,11 @@
 //! The clocks of the two machines differ, so the source measures the time of a run. This time
 //! starts with the source's first write and ends when the sink's report on the last byte arrives.
 //! Half of the shortest round trip is subtracted, as an estimate of the delay of the report. The
-//! error is at most half a round trip, if the whole round trip is spent in one direction.
+//! estimate is wrong if the two directions have different delays, but by at most half a round trip.
 //!
-//! Two bounds do not depend on the estimate and are recorded too. The lower bound is the time from
-//! the first to the last byte at the sink. The upper bound is the time until the report arrives at
-//! the source.
+//! Two bounds of the duration do not depend on this estimate. They are recorded with the run. The
+//! lower bound is the time from the first to the last byte at the sink. The upper bound is the time
+//! until the report arrives at the source.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Additional time for the sink's report to arrive, after the run's maximum duration and one round
-/// trip.
+/// Additional time for the sink's report to arrive. It starts one round trip after the end of the
+/// run's maximum duration.
 const GRACE: Duration = Duration::from_millis(500);
 /// Maximum time of a single wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
@@ -95,7 +95,7 @@ impl RemoteSink {
     }
 }
 
-/// Returns the request to the sink for a run.
+/// Returns the parameters of the run that the source requests from the sink.
 fn spec(options: &Options, request: &RunRequest) -> RunSpec {
     RunSpec {
         receive_buffer: Some(request.receive_buffer.bytes),
@@ -151,15 +151,15 @@ fn await_report(
     }
 }
 
-/// Returns the time at which the sink is asked to stop. Usually the sink ends the run earlier, by
-/// its own clock. But the sink's clock starts with the first byte. If no byte arrives, only this
-/// request ends the run.
+/// Returns the time at which the source asks the sink to end the run. Usually the sink has ended
+/// the run before, by its own clock. But that clock starts with the first byte, so without any byte
+/// only this request ends the run.
 fn latest_report(time_up: Instant, round_trip: Duration) -> Instant {
     time_up + round_trip + GRACE
 }
 
-/// Returns an error if the run ended for another reason than its number of bytes, its maximum
-/// duration or a request to stop.
+/// Returns an error unless the run ended for one of three reasons. All bytes had been read, the
+/// maximum duration had passed, or the source requested the end.
 fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     let what = match report.ended {
         Ended::Complete | Ended::TimeUp | Ended::Stopped => return Ok(()),
@@ -189,7 +189,7 @@ impl Timing {
         Self { at_least: span.min(at_most), at_most, round_trip }
     }
 
-    /// Returns the estimated duration, which is between the bounds.
+    /// Returns the estimated duration, which is never less than the lower bound.
     fn best(self) -> Duration {
         self.at_most.saturating_sub(self.round_trip / 2).max(self.at_least)
     }

@@ -1,8 +1,8 @@
-//! The engine with linerate's TCP at both ends of a serial line: two hosts, each with a thread, on
-//! a pseudo-terminal.
+//! The engine with linerate's TCP at both ends of a serial line, which is a pseudo-terminal. The
+//! two hosts have a thread each.
 //!
-//! The links send at the rate of the line, so runs take real time. Each run has new hosts and a new
-//! line, so that runs are independent.
+//! The links send at the bit rate of the line, so a run takes as long as on real hardware. Each run
+//! has new hosts and a new line, so that no run affects another.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -14,8 +14,8 @@ use linerate_link::capture_file::CaptureWriter;
 use linerate_link::serial::SerialError;
 use linerate_link::{OpenError, SerialConfig, SerialLink};
 
-/// Number of bytes in the compressed header of a data packet in a one-way transfer: a change mask
-/// of one byte and the checksum (RFC 1144 §3.2.2).
+/// Number of bytes in the compressed header of a data packet (RFC 1144 §3.2.2). In a one-way
+/// transfer, only a change mask of one byte and the TCP checksum of two bytes are sent.
 const COMPRESSED_HEADER: u32 = 3;
 /// Number of bytes that SLIP adds at the end of a packet (RFC 1055).
 const END: u32 = 1;
@@ -65,7 +65,7 @@ pub(crate) fn line_rate(baud: u32) -> LineRate {
     LineRate { bits_per_second, source: format!("ten bit times a byte at {baud} baud") }
 }
 
-/// Converts an error of opening the line to a bench error.
+/// Converts an error that occurred while the line was opened to a bench error.
 fn no_line(error: SerialError) -> BenchError {
     BenchError::Open(OpenError::Serial(error))
 }
@@ -109,7 +109,7 @@ impl Bench for SerialBench {
     }
 
     fn floor(&mut self, _: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        // A floor is not needed, because throughput is compared with the rate of the line.
+        // There is no floor, because the bit rate of the line is the theoretical maximum.
         Ok(None)
     }
 
@@ -136,7 +136,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     fn bench(change: impl FnOnce(&mut Draft)) -> SerialBench {
-        // At this rate, runs take little real time.
+        // At this high rate in baud, a run takes little real time.
         let mut draft = Draft::of_serial(NonZeroU32::new(1_000_000).unwrap());
         change(&mut draft);
         SerialBench::new(&Plan::new(draft).unwrap(), None).unwrap()
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(facts.framing.on_wire(256), 260);
         assert_eq!(facts.line_rate.unwrap().bits_per_second, 800_000);
         let plain = bench(|draft| draft.header_compression = Some(false)).facts();
-        // Without header compression the segments have timestamps, and so less payload.
+        // Without header compression, the segments have timestamps, which leave less room for data.
         assert_eq!(plain.segment_payload, 244);
         assert_eq!(plain.framing.on_wire(244), 297);
     }

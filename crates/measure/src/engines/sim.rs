@@ -109,12 +109,13 @@ impl SimBench {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Returns the framing of the scenario's network. On a bus, acknowledgements share the medium
-    /// with data. As in Van Jacobson's message of 1988, one acknowledgement is counted for each
-    /// data packet. An acknowledgement takes 76 byte times: a frame of 64 bytes, the minimum, and
-    /// the gap.
+    /// Returns the framing of the scenario's network. On a bus, data and acknowledgements take
+    /// turns on one medium, so the time of acknowledgements counts. As in Van Jacobson's message of
+    /// 1988, there is one acknowledgement for each data packet. An acknowledgement takes 76 byte
+    /// times: a frame of 64 bytes, which is the minimum, and the gap.
     fn framing(&self) -> Framing {
-        // `Framing` assumes the header of IPv4, so the additional bytes of IPv6 count as options.
+        // `Framing` assumes an IPv4 header. The bytes by which an IPv6 header is longer are
+        // therefore passed to it as TCP options.
         let longer = ip_header(self.family) - ip_header(Family::Ipv4);
         let framing = Framing::ethernet(self.options() + longer);
         if self.blueprint.is_shared() {

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time beyond the maximum duration of a run for which the reader waits for data, because threads
-/// may start late.
+/// Additional time for which the reader waits for data after the maximum duration of a run. It is
+/// needed because the threads may start late.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The results of a transfer at both ends.
@@ -79,8 +79,8 @@ pub(crate) fn carry(
             let given =
                 write_task.run(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
-                // The shutdown ends the stream at once, so the reader does not wait for the maximum
-                // duration.
+                // The writer has failed. The shutdown ends the stream at once; otherwise the reader
+                // would wait until the maximum duration has passed.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
             (given, usage.counted())
@@ -97,8 +97,8 @@ pub(crate) fn carry(
     check_end(carried)
 }
 
-/// Returns an error if the transfer ended for another reason than its number of bytes or its
-/// maximum duration.
+/// Returns an error unless the transfer ended because all bytes had been read, or because the
+/// maximum duration had passed.
 fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     let what = match carried.taken.ended {
         Ended::Complete | Ended::TimeUp => return Ok(carried),
@@ -110,7 +110,7 @@ fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     Err(BenchError::ConnectionLost { bytes: carried.taken.bytes, what })
 }
 
-/// Returns the parameters for writing the data of a run.
+/// Returns the task that writes the data of the run `request`.
 pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
@@ -124,8 +124,8 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     }
 }
 
-/// Returns the parameters for reading the data of a run. The maximum duration starts with the first
-/// byte, because threads may start late.
+/// Returns the task that reads the data of the run `request`. Its maximum duration counts from the
+/// first byte, because the writing thread may start late.
 pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     let max_time = Duration::from(request.max_time);
     ReadTask {

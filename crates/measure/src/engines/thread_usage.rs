@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// Microseconds in a clock tick, the unit of `/proc/stat`: a tick is 10 ms (`USER_HZ` = 100).
 const MICROS_PER_TICK: u64 = 10_000;
 
-/// A measurement of the usage of processors by one thread, from the creation of this value on.
+/// A measurement of the processor time and the waiting time of one thread. The measurement begins
+/// when this value is created.
 #[derive(Debug)]
 pub(crate) struct ThreadUsage {
     began: Instant,
@@ -46,8 +47,8 @@ impl ThreadUsage {
     }
 }
 
-/// A measurement of the time for which the hypervisor withheld CPUs (steal time), from the creation
-/// of this value on. `None` if the kernel does not report it.
+/// A measurement of the time for which the hypervisor withheld CPUs (steal time). It begins when
+/// this value is created. The field is `None` if the kernel does not report steal time.
 #[derive(Debug)]
 pub(crate) struct StolenTime(Option<Stolen>);
 
@@ -66,8 +67,8 @@ impl StolenTime {
         Self(stolen())
     }
 
-    /// Adds the steal time since the start to `counters`, in microseconds as the mean over all
-    /// CPUs.
+    /// Adds the steal time since the start to `counters`, in microseconds. The value is the mean
+    /// over all CPUs.
     pub(crate) fn note(&self, counters: &mut EndCounters) {
         let (Some(before), Some(after)) = (self.0, stolen()) else { return };
         let ticks = after.ticks.saturating_sub(before.ticks);
@@ -81,8 +82,9 @@ fn stolen() -> Option<Stolen> {
     parse_stolen(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Parses the content of `/proc/stat`. The steal time is the eighth number in the line of all CPUs;
-/// each CPU has a further line. Returns `None` if the number is missing.
+/// Parses the content of `/proc/stat`. The first line is the sum over all CPUs, and its eighth
+/// number is the steal time. The lines that follow, one for each CPU, are only counted. Returns
+/// `None` if the number is missing.
 fn parse_stolen(text: &str) -> Option<Stolen> {
     let mut lines = text.lines();
     let ticks = lines.next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;

@@ -9,7 +9,8 @@ use linerate_ends::socket::{Network, Options};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Size of each `write` call in bytes, which an iperf3 test announces to the server.
+/// Size of each `write` call in bytes. The client of an iperf3 test announces this size to the
+/// server.
 pub(super) const WRITE_SIZE: usize = 128 << 10;
 
 /// The program at the receiving end of a path.
@@ -17,15 +18,16 @@ pub(super) const WRITE_SIZE: usize = 128 << 10;
 pub(super) enum FarEnd {
     /// A `linerate sink`, which also reports measurements of the receiving end.
     Sink {
-        /// The control connection to the sink. Fields are dropped in their order, so the connection
-        /// is closed before a local sink ends.
+        /// The control connection to the sink. Fields are dropped in the order of their
+        /// declaration, so this connection is closed before a sink in this process ends.
         remote: Box<Remote>,
         /// The sink, if it runs in this process.
         _local: Option<LocalSink>,
     },
     /// An iperf3 server, which reports only the number of bytes.
     Iperf3 {
-        /// Name and port of the server. The port may differ from the port that the user gave.
+        /// Name and port of the server. If the user gave the default port of a sink, the server may
+        /// have been found at the default port of iperf3.
         server: Peer,
         /// Address to which the test connection was opened.
         address: SocketAddr,
@@ -70,8 +72,10 @@ impl FarEnd {
     /// server. If no program listens at the default port of a sink, the default port of iperf3 is
     /// tried.
     ///
-    /// Each program waits for more bytes instead of answering a message of the other protocol.
-    /// Therefore iperf3's protocol is tried first at iperf3's default port.
+    /// A sink does not answer a message of iperf3's protocol, and an iperf3 server does not answer
+    /// a message of linerate's protocol, because both wait for more bytes. Each wrong attempt
+    /// therefore costs a timeout. To avoid it, iperf3's protocol is tried first at iperf3's default
+    /// port.
     ///
     /// # Errors
     /// The peer cannot be reached, or is neither a sink nor an iperf3 server.

@@ -15,8 +15,8 @@ pub(super) struct LocalSink {
 }
 
 impl LocalSink {
-    /// Starts a sink at `address` of `network`, on the default port. Returns the sink, and the
-    /// address to connect to.
+    /// Starts a sink that listens at `address` of `network`, on the default port of sinks. Returns
+    /// the sink, and the address and port to which the sender must connect.
     ///
     /// # Errors
     /// The port is in use, or the system provides no thread.
@@ -27,7 +27,8 @@ impl LocalSink {
         let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
         let interrupt = Interrupt::default();
         let until = interrupt.clone();
-        // If the sink fails, its connections end, and the transfer reports their error.
+        // The error of a failed sink is ignored here. The connections of that sink end, so the
+        // transfer fails and reports an error.
         let serve = move || drop(sink.serve(&until, &|_| ()));
         let thread = thread::Builder::new()
             .spawn(serve)
@@ -41,7 +42,8 @@ impl Drop for LocalSink {
     fn drop(&mut self) {
         self.interrupt.raise();
         if let Some(thread) = self.thread.take() {
-            // A panic of the sink has already been printed.
+            // If the sink's thread has panicked, the message has already been printed, so the
+            // result is ignored.
             let _ = thread.join();
         }
         self.network.end();

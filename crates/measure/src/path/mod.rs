@@ -1,5 +1,6 @@
-//! Runs for a diagnosis: transfers over a path, which are measured at both ends. An intervention
-//! changes one condition of a run, such as the size of a buffer.
+//! Runs for a diagnosis: transfers over a path, each of which is measured at both ends. A run may
+//! have an intervention, which changes one condition in comparison with the other runs, such as the
+//! size of a buffer.
 
 mod far_end;
 mod local_sink;
@@ -18,8 +19,9 @@ use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Duration;
 
 /// Factor by which the interventions of a larger buffer increase its size. A factor of two would be
-/// too small for a kernel's send buffer below two GSO frames of 64 KiB. The kernel admits a whole
-/// frame while the buffer is not full, so a buffer of twice the size may admit no frame more.
+/// too small for a kernel's send buffer of less than two GSO frames (128 KiB). The kernel admits a
+/// whole frame while the buffer is not full, so a buffer of twice the size may admit as many frames
+/// as before.
 const LARGER_BUFFER: u8 = 4;
 /// Factor by which the intervention of larger writes increases their size.
 const LARGER_WRITES: u8 = 8;

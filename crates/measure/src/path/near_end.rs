@@ -34,8 +34,8 @@ impl NearEnd {
         Self { network: Network::Kernel, description, interface: None }
     }
 
-    /// Starts linerate's host on an interface. Offloads are used if the link supports them and
-    /// frames are not impaired.
+    /// Starts linerate's host on an interface. Offloads are used if the link supports them, but not
+    /// if frames are to be impaired.
     ///
     /// # Errors
     /// The interface cannot be opened, or the system provides no thread.
@@ -74,8 +74,9 @@ impl NearEnd {
         if self.is_kernel() { 2 } else { 1 }
     }
 
-    /// Adds two rates to the evidence: the bit rate of the link towards the receiver at `address`,
-    /// and the rate at which the run occupied the wire. `local` is our own address on this path.
+    /// Adds two rates to the evidence. One is the bit rate of the link towards the receiver at
+    /// `address`. The other is the rate at which the run's bits, including headers, passed over the
+    /// wire. `local` is our own address on this path.
     pub(super) fn add_rates(&self, address: IpAddr, local: IpAddr, evidence: &mut RunEvidence) {
         let interface = match &self.interface {
             Some(interface) => Some(interface.clone()),
@@ -95,8 +96,8 @@ impl NearEnd {
         });
     }
 
-    /// Returns the error of the link instead of `error` if linerate's host lost its link. To a
-    /// transfer, a failed link looks like a peer that does not answer.
+    /// Returns the error of the link if linerate's host lost its link, otherwise `error`. The
+    /// transfer itself cannot tell a failed link from a peer that does not answer.
     pub(super) fn find_cause(&self, error: BenchError) -> BenchError {
         match (&self.interface, self.network.lost_link()) {
             (Some(Interface { name }), Some(source)) => {

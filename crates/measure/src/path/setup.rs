@@ -10,36 +10,35 @@ use std::time::Duration;
 
 /// Size of each `read` call of the sink, in bytes.
 const READ_SIZE: u64 = 128 << 10;
-/// Number of bytes that the kernel passes to a device at once (GSO). Writes larger than this save
-/// no processor time.
+/// Number of bytes that the kernel passes to a device at once (GSO). A write of this size already
+/// fills such a unit, so larger writes save no processor time.
 const GSO_BURST: usize = 64 << 10;
 /// Maximum size of each `write` call, in bytes, with the intervention of larger writes.
 const MAX_WRITE: usize = 4 << 20;
-/// Divisor of the time between writes with the intervention of shorter pauses.
+/// Divisor of the pause between two writes, with the intervention of shorter pauses.
 const SHORTER_PAUSE: u32 = 4;
 /// Maximum throughput of a transfer to a discarding reader, as a multiple of the throughput without
-/// intervention. Twice the throughput is sufficient to prove that the reader was the limit, whereas
-/// a transfer at full speed would occupy the CPUs.
+/// intervention. Twice the throughput is enough to show that the reader was the limit. Without a
+/// maximum, the transfer would occupy the CPUs.
 const DISCARD_LIMIT: f64 = 2.0;
 /// Pacing rate of a transfer in small segments, as a multiple of the throughput without
-/// intervention. Five times the throughput is sufficient to prove that large packets were the
-/// limit. The rate needs a limit, because a path that drops large packets may be fast for small
-/// ones.
+/// intervention. Five times the throughput is enough to show that large packets were the limit. The
+/// rate needs a limit, because a path that drops large packets may be fast for small packets.
 const SMALL_LIMIT: f64 = 5.0;
 /// Minimum pacing rate of a transfer in small segments, in bytes per second. The minimum is needed
 /// because the throughput without intervention may be zero.
 const SMALL_MIN: f64 = 1e6;
 /// Minimum size in bytes of a buffer with the intervention of a larger buffer. On a path with a
-/// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in
-/// whole GSO bursts, and the reader is woken for each of them.
+/// round trip of microseconds, a smaller buffer would remain the limit. It admits data in whole GSO
+/// bursts, and the reader is woken for each burst.
 const LARGER_BUFFER_MIN: u64 = 8 * GSO_BURST as u64;
-/// Share of an estimate of the link rate at which [`Change::Paced`] sends. The estimate is the peak
-/// delivery rate after losses, and the throughput if there were no losses.
+/// Pacing rate of [`Change::Paced`], as a share of the estimated link rate. If segments were lost,
+/// the estimate is the peak delivery rate, otherwise the throughput.
 const PACED: f64 = 0.9;
-/// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
-/// path fills.
+/// Pacing rate of [`Change::PacedAtHalf`], as a share of the throughput without intervention. At
+/// this rate, no queue on the path fills.
 const PACED_AT_HALF: f64 = 0.5;
-/// Multiple of the throughput at which [`Change::PacedAtTwice`] sends.
+/// Pacing rate of [`Change::PacedAtTwice`], as a multiple of the throughput without intervention.
 const PACED_AT_TWICE: f64 = 2.0;
 /// Segment size in bytes that every host must accept: its packets have fewer than 576 bytes (RFC
 /// 1122 §3.3.2).
@@ -53,7 +52,8 @@ pub(super) struct Plain {
     /// Highest peak delivery rate of all runs without intervention, in bytes per second; `None` if
     /// the sender does not report it.
     peak: Option<u64>,
-    /// Has any run without intervention retransmitted segments? True if it is unknown.
+    /// Were segments retransmitted in any run without intervention? If that is not known, the value
+    /// is true.
     has_losses: bool,
     /// Send buffer in bytes, as the sender reports it.
     send_buffer: Option<u64>,
@@ -74,11 +74,11 @@ pub(super) struct Setup {
     pub(super) write_size: usize,
     /// Time to wait after each write.
     pub(super) write_pause: Duration,
-    /// Must the writing thread move to another CPU?
+    /// Is the writing thread moved to a CPU other than its current one?
     pub(super) is_moved: bool,
     /// Number of connections that send at the same time.
     pub(super) connections: usize,
-    /// Maximum throughput of the writing program in bytes per second; `None` for no maximum.
+    /// Maximum rate in bytes per second at which the program itself writes; `None` for no maximum.
     pub(super) max_rate: Option<u64>,
 }
 
@@ -98,11 +98,10 @@ impl Plain {
         }
     }
 
-    /// Returns an estimate of the rate of the link, in bytes per second, for a path that the link
-    /// limits. After losses, the throughput is below the link rate, and the peak delivery rate is
-    /// the better estimate. Without losses, the peak delivery rate may exceed the link rate,
-    /// because some links send queued packets in bursts. The throughput is then the better
-    /// estimate.
+    /// Returns an estimate of the link rate in bytes per second, for a path that the link limits.
+    /// If segments were lost, the throughput is below the link rate, so the estimate is the peak
+    /// delivery rate. If none were lost, the estimate is the throughput. The peak delivery rate may
+    /// exceed the link rate, because some links send queued packets in bursts.
     #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
     fn link_rate(self) -> f64 {
         let peak = self.peak.filter(|_| self.has_losses);
@@ -120,14 +119,16 @@ impl Plain {
         }
     }
 
-    /// Did the intervention `change` have an effect on the run with this `evidence`? The kernel may
-    /// silently limit the size of a changed buffer.
+    /// Did the intervention `change` have an effect on the run with this `evidence`? An
+    /// intervention on a buffer may have none, because the kernel may silently limit the buffer's
+    /// size.
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
-        // Ratios are multiplied by eight, so that integers are precise enough. The kernel may
-        // round, so a ratio of 5/8 counts as halved. A limit of the system may prevent a buffer
-        // four times as large, so a ratio of 1.5 is sufficient.
+        // The ratio of the new to the old size is multiplied by eight, so that integers are precise
+        // enough. A halved buffer may have up to 5/8 of the old size, because the kernel rounds. A
+        // larger buffer needs only 1.5 times the old size, because a limit of the system may
+        // prevent more.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
             Change::SendBufferLarger => ratio(sent, self.send_buffer) >= Some(12),
@@ -179,7 +180,8 @@ impl Setup {
         far: &FarEnd,
     ) -> Option<Self> {
         let mut setup = self;
-        // Reported buffer sizes may include the kernel's overhead, but requested sizes do not.
+        // The reported sizes include the kernel's overhead, so they are converted to sizes that can
+        // be requested.
         let sent = plain.send_buffer.map(|bytes| bytes / near.granted_per_asked());
         let received =
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
@@ -216,7 +218,8 @@ impl Setup {
                 let rate = (plain.bytes_per_second * SMALL_LIMIT).max(SMALL_MIN);
                 setup.options.max_pacing_rate = paced(rate);
             }
-            // The thread of linerate's host does most of the sender's work, and cannot be moved.
+            // If linerate's host sends, its own thread does most of the sender's work. That thread
+            // cannot be moved, so only a writer on the kernel's TCP is moved.
             Change::OtherCpu => {
                 near.is_kernel().then_some(())?;
                 setup.is_moved = true;
@@ -229,7 +232,8 @@ impl Setup {
                 return None;
             }
         }
-        // A paced run begins with small segments, which the Nagle algorithm would merge.
+        // A paced run begins with small segments, see `begin_slowly`. The Nagle algorithm, which
+        // would merge them, is switched off.
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
         Some(setup)
     }

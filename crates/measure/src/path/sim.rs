@@ -1,5 +1,6 @@
-//! A simulated transfer as the path of a diagnosis. The evidence comes from exact counters instead
-//! of samples. Interventions change the scenario, and so can even make a processor faster.
+//! A simulated transfer as the path of a diagnosis. The simulator counts everything, so the
+//! evidence is exact and needs no samples. An intervention changes the scenario, which makes
+//! interventions possible that a real machine does not allow, such as a faster processor.
 
 use super::setup::Plain;
 use super::{DiagnosedPath, LARGER_BUFFER, LARGER_WRITES};
@@ -15,15 +16,15 @@ use linerate_sim_tools::{ScenarioError, load};
 use linerate_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
 
-/// Factors by which the intervention of a faster processor multiplies processing times, in the
-/// order in which they are tried. A scenario may reject the smaller factors.
+/// Factors by which the intervention of a faster processor multiplies processing times. The first
+/// factor that the scenario accepts is used; a scenario may reject the smaller ones.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
 /// Factor by which the intervention of a faster link multiplies the bit rate.
 const FASTER_LINK: f64 = 1.25;
 /// Factor by which the intervention of longer queues multiplies the limit of each queue.
 const LONGER_QUEUE: f64 = 10.0;
-/// Minimum share of the run in which the receiving machine must be idle to count as fast enough for
-/// the data.
+/// Minimum idle share of the receiving machine's time. If the machine was idle for less of the run,
+/// it may have been too slow for the data.
 const KEEPS_UP: f64 = 0.1;
 /// Milliseconds in a second.
 const MILLIS: f64 = 1e3;
@@ -37,8 +38,8 @@ pub struct SimPath {
     set: Vec<String>,
     /// Seed of the simulation.
     seed: u64,
-    /// The evidence of the run without intervention; `None` before that run. Every repetition would
-    /// have the same evidence.
+    /// The evidence of the run without intervention; `None` before that run. A simulation is
+    /// deterministic, so the run need not be repeated.
     plain: Option<RunEvidence>,
 }
 
@@ -65,9 +66,10 @@ impl SimPath {
         plain.pacing_rate(change).map(Rate::from_bytes_per_second)
     }
 
-    /// Returns the congestion window, in segments, at the moment when `bytes` have arrived. A
-    /// simulation is deterministic, so a transfer of only these bytes ends in the state that the
-    /// whole transfer has at that moment. Returns `None` if the scenario refuses so few bytes.
+    /// Returns the congestion window, in segments, at the moment when `bytes` have arrived. It is
+    /// the final window of a second simulation that transfers only `bytes`. A simulation is
+    /// deterministic, so both simulations have the same state at that moment. Returns `None` if the
+    /// scenario refuses so few bytes.
     fn window_after(&self, bytes: u64) -> Option<u64> {
         let mut scenario = load(&self.name, &self.set).ok()?;
         let program = scenario.blueprint().ok()?.transfer()?.name.to_owned();
@@ -181,7 +183,8 @@ fn word(scenario: &Scenario, key: &str) -> Option<String> {
     setting.to_string().split_whitespace().next().map(str::to_owned)
 }
 
-/// Returns the parameters of the scenario that are bit rates of `bits_per_second`.
+/// Returns the names of the scenario's parameters that are bit rates with the value
+/// `bits_per_second`.
 fn rates(scenario: &Scenario, bits_per_second: u64) -> Vec<String> {
     let settings = scenario.settings().iter();
     let rates = settings.filter(|(key, setting)| {
@@ -191,7 +194,7 @@ fn rates(scenario: &Scenario, bits_per_second: u64) -> Vec<String> {
     rates.map(|(key, _)| short(key).to_owned()).collect()
 }
 
-/// Returns the parameters of the scenario that limit the length of a queue in a switch or a router.
+/// Returns the names of the scenario's parameters that limit a queue in a switch or a router.
 fn queue_limits(scenario: &Scenario) -> Vec<String> {
     let settings = scenario.settings().iter();
     let limits = settings.filter(|(key, _)| key.ends_with(".queue.limit"));
@@ -225,8 +228,9 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     }
     let rate = as_f64(blueprint.rate().bits_per_second());
     let on_wire = if blueprint.is_shared() {
-        // Acknowledgements and collisions of all stations also occupy a shared wire, so the
-        // measured busy time is used.
+        // A shared wire is also occupied by acknowledgements and collisions of all stations. The
+        // rate on it is therefore computed from the time in which it was busy, and not from the
+        // throughput.
         let wire = outcome.wires.first()?;
         rate * wire.counted.busy.as_secs_f64() / outcome.time.as_secs_f64()
     } else {
@@ -244,8 +248,8 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     })
 }
 
-/// Returns the total throughput, in bytes per second, of all transfers that share the slowest link
-/// of the first transfer.
+/// Returns the total throughput, in bytes per second, of all transfers over the slowest link in the
+/// path of the diagnosed transfer.
 fn shared_rate(blueprint: &Blueprint, outcome: &Outcome) -> f64 {
     let names: BTreeSet<String> =
         blueprint.sharing_the_narrowest().map(|name| format!("{name}: sink")).collect();
@@ -264,8 +268,8 @@ fn idle(program: &ProgramReport, outcome: &Outcome) -> Option<f64> {
     Some(outcome.idle(machine))
 }
 
-/// Returns the evidence of one end of the transfer, except for its connection. All work of the
-/// machine counts as work of the program's thread, because no other program runs there.
+/// Returns the evidence of one end of the transfer, but not of its connection. All work of a
+/// machine counts as work of the program's thread, because no other program runs on the machine.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -304,7 +308,8 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
         retransmitted_segments: Some(counted.retransmitted_segments),
         whole_data_segments: Some(sent),
         whole_retransmitted_segments: Some(counted.retransmitted_segments),
-        // Losses within a round trip are repaired by one recovery.
+        // The losses within one round trip are one loss event, because one recovery repairs them
+        // all.
         loss_events: Some(counted.fast_retransmissions + counted.retransmission_timeouts),
         retransmission_timeouts: Some(counted.retransmission_timeouts),
         path_mtu: Some(state.path_mtu.into()),
@@ -324,8 +329,8 @@ fn window_in_segments(tcp: &TcpReport) -> u64 {
     u64::from(state.congestion_window) / u64::from(state.effective_mss.max(1))
 }
 
-/// Returns three shares of the transfer's `seconds`: with data in flight, limited by the peer's
-/// window, and limited by the send buffer.
+/// Returns three shares of `seconds`, the duration of the transfer: with data in flight, limited by
+/// the peer's window, and limited by the send buffer.
 fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     let state = &tcp.information;
     let end: Instant = state.last_received.max(state.last_sent);
@@ -335,8 +340,8 @@ fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
 }
 
 /// Returns the share of the run that the sender spent in each state, computed from the clocks of
-/// the connection. These clocks do not distinguish a full congestion window from other waits for
-/// the path.
+/// the connection. These clocks do not measure waits for the congestion window separately. These
+/// waits count as `held_back`, and the share of a full congestion window is zero.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -24,15 +24,15 @@ const MTU: usize = 1_500;
 /// A path between two sockets.
 #[derive(Debug)]
 pub struct SocketPath {
-    /// The receiving end. Fields are dropped in their order, so the control connection ends before
-    /// the host that carries it.
+    /// The receiving end. Fields are dropped in the order of their declaration. The control
+    /// connection in this field therefore ends before the host in `near`, which carries it.
     far: FarEnd,
     /// The sending end of the path.
     near: NearEnd,
     /// Name and port of the receiving end, as the user gave them.
     peer: Peer,
     application: Application,
-    /// Results of the runs without intervention; `None` before the first.
+    /// Results of the runs without intervention; `None` before the first such run.
     plain: Option<Plain>,
 }
 
@@ -117,8 +117,8 @@ impl SocketPath {
         Ok(Self { far, near, peer, application: application.clone(), plain: None })
     }
 
-    /// Returns the parameters of a run with the intervention `change`; `None` if the path does not
-    /// support the intervention, or if there was no run without intervention.
+    /// Returns the parameters of a run with the intervention `change`. Returns `None` if the path
+    /// does not support the intervention, or if no run without intervention has been made yet.
     fn setup(&self, change: Option<Change>, time: Duration) -> Option<Setup> {
         let setup = Setup::plain(&self.application, time);
         match change {

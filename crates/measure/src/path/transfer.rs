@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that the sink has for its report after the end of a run. If no report has arrived by then,
-/// the report is requested explicitly.
+/// Time after the end of a run in which the sink's report should arrive. After this time, the
+/// report is requested explicitly.
 const GRACE: Duration = Duration::from_millis(700);
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -51,7 +51,8 @@ pub(super) fn carry_to_sink(
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
     let failed = |error| BenchError::of_control(error, peer);
-    // Additional connections send no greeting, so the sink counts and discards their data.
+    // Only the first connection belongs to the run that the sink reports on. The additional
+    // connections send no greeting, so the sink just counts and discards their data.
     let mut others = Vec::new();
     for _ in 1..setup.connections {
         others.push(connect(near, remote, setup)?);
@@ -95,7 +96,8 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // The server does not check these byte counts, so zero can stand for an unknown count.
+    // Only the count of the first stream may be known. It is sent for all streams, or zero if it is
+    // not known. That does no harm, because the server does not check these counts.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }
@@ -116,8 +118,9 @@ fn discard_at_end(stream: &Stream) -> Result<(), BenchError> {
     stream.discard_when_dropped().map_err(|error| BenchError::io("setting SO_LINGER", error))
 }
 
-/// Writes to all connections, each in its own thread. Returns the evidence of `stream`, the first
-/// connection, and the total throughput of `others` in bytes per second.
+/// Writes to all connections, each in its own thread. Returns the evidence of `stream`, which is
+/// the first connection, and the total throughput of `others`, which are the additional
+/// connections, in bytes per second.
 fn write_all(
     stream: &Stream,
     others: &[Stream],
@@ -159,23 +162,23 @@ fn write_all(
     })
 }
 
-/// Writes the first segments at `rate` bytes per second, because the kernel would send them without
-/// pacing. A short queue on the path would drop some of them, which ends slow start at a small
-/// window.
+/// Writes the first [`UNPACED`] segments one by one at `rate` bytes per second. The kernel would
+/// send them as one burst without pacing. A short queue on the path would drop some segments of the
+/// burst, and the loss would end slow start at a small window.
 fn begin_slowly(stream: &Stream, rate: u64) {
     let bytes = [0; SMALL_SEGMENT as usize];
     let pause = Duration::from_secs_f64(f64::from(SMALL_SEGMENT) / as_f64(rate.max(1)));
     for _ in 0..UNPACED {
         if (&mut &*stream).write_all(&bytes).is_err() {
-            // The transfer will fail too, and report the error.
+            // The transfer that follows on this connection fails, too, and reports the error.
             return;
         }
         thread::sleep(pause.min(MAX_PAUSE));
     }
 }
 
-/// Waits for the sink's report. The sink ends the run by its own clock, which starts with the first
-/// byte. If the report is late, the sink is asked to stop.
+/// Waits for the sink's report. Usually the sink ends the run by its own clock, which starts with
+/// the first byte. If no report arrives in time, this function asks the sink to end the run.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,
@@ -190,8 +193,8 @@ fn await_report(
     }
 }
 
-/// Returns the mean throughput of a whole run in bytes per second, or zero if the run carried no
-/// data. The caller needs this value if the run ended before its observed part.
+/// Returns the mean throughput of the whole run in bytes per second; zero if the run transferred no
+/// data. The caller uses it if the run ended so early that the sink observed no part of it.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate_of_report(report: &Report) -> f64 {
     let seconds = Duration::from_nanos(report.span_nanos).as_secs_f64();

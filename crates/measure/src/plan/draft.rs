@@ -15,7 +15,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct Draft {
     /// The engine that makes the runs.
     pub on: BenchKind,
-    /// Name or file of the simulated scenario; `None` on other engines.
+    /// Name or file of the simulated scenario; `None` if the engine is not the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// Changes of the scenario's parameters, each as `KEY=VALUE`.
@@ -24,8 +24,8 @@ pub struct Draft {
     /// Rate in baud of the serial line inside this machine; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baud: Option<NonZeroU32>,
-    /// Are headers compressed on the serial line (RFC 1144)? `None` means yes, and is the only
-    /// valid value on other engines.
+    /// Are headers compressed on the serial line (RFC 1144)? On a serial line inside this machine,
+    /// `None` means yes. On all other engines, `None` is the only valid value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
     /// Configuration of linerate's host on an interface of this machine; `None` on other engines.
@@ -33,15 +33,18 @@ pub struct Draft {
     pub host: Option<OwnHost>,
     /// Address of the machine that runs the sink; `None` if source and sink are on this machine.
     pub peer: Option<Peer>,
-    /// Direction of the data on a TAP or TUN device, whose two ends have different TCPs. `None` on
-    /// other engines; on such a device, it selects transfers to the kernel.
+    /// Direction of the data on a TAP or TUN device, where one end is linerate's TCP and the other
+    /// the kernel's. `None` selects transfers to the kernel. On engines without such a device,
+    /// `None` is the only valid value.
     pub direction: Option<Direction>,
-    /// IP version of the packets on a TAP or TUN device or in a simulation. `None` selects IPv4 on
-    /// a device, and the IP version of the scenario in a simulation.
+    /// IP version of the packets. On a TAP or TUN device, `None` selects IPv4. In a simulation,
+    /// `None` selects the IP version of the scenario. On other engines, `None` is the only valid
+    /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
-    /// Does linerate's link use offloads: GSO frames, and frames without checksums? `None` selects
-    /// the default of a link with offloads, and is the only valid value on other links.
+    /// Does linerate's link use offloads: GSO frames, and frames without checksums? On a link with
+    /// offloads, `None` selects the default of that link. On other links, `None` is the only valid
+    /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<bool>,
     /// Sizes of the sender's socket buffer.
@@ -57,18 +60,18 @@ pub struct Draft {
     /// Maximum duration of a run.
     #[serde(rename = "max_seconds", with = "seconds")]
     pub max_time: Duration,
-    /// Seed of the order of the runs, and of all random numbers in the runs.
+    /// Seed of the random order of the runs, and of all random numbers that are used in the runs.
     pub seed: u64,
-    /// Does the order consist of randomised complete blocks, each with one run of every cell?
-    /// Otherwise all runs are shuffled together.
+    /// Does the random order consist of blocks, each with one run of every cell in random order
+    /// (randomised complete blocks)? Otherwise all runs of the sweep are shuffled together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks: bool,
     /// Number of runs from one baseline run to the next; `None` without a baseline. Baseline runs
     /// measure one cell repeatedly, to show changes of the machine's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_every: Option<NonZeroU32>,
-    /// Time budget of the sweep, within which the most informative runs are made first; `None`
-    /// makes all runs.
+    /// Time budget of the sweep. The most informative runs are made first, until the budget is
+    /// spent. `None` makes all runs.
     #[serde(
         default,
         rename = "budget_seconds",
@@ -102,8 +105,8 @@ pub struct Draft {
 const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(32).unwrap();
 /// Number of runs from one baseline run to the next, if source and sink are in this process.
 const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
-/// Minimum number of runs in a plan with a baseline. Fewer runs would not show changes of the
-/// machine's speed.
+/// Minimum number of runs with which a plan has a baseline. Over fewer runs, baseline runs would
+/// not show changes of the machine's speed.
 const FEWEST_WITH_BASELINE: u64 = 48;
 
 impl Draft {
@@ -137,7 +140,8 @@ impl Draft {
             diagonal: design.diagonal,
             repeat: if on == BenchKind::Stack { IN_PROCESS_RUNS } else { design.repeat },
             bytes: design.bytes,
-            // A simulated run may take long in virtual time, because that costs no real time.
+            // The maximum duration of a simulated run can be long, because virtual time passes
+            // without cost.
             max_time: if is_real { design.max_time } else { Duration::from_secs(100_000) },
             seed: design.seed,
             blocks: is_real,
@@ -154,8 +158,9 @@ impl Draft {
         }
     }
 
-    /// Removes the baseline if the plan has too few runs for it. A plan with a time budget has no
-    /// baseline either, because its order depends on previous results.
+    /// Removes the baseline if the plan has too few runs for it, or if it has a time budget. With a
+    /// time budget, the order of runs depends on previous results, so baseline runs have no place
+    /// in it.
     pub(super) fn drop_useless_baseline(&mut self) {
         let runs = self.design().cell_run_count();
         let has_order = self.budget.is_none();

@@ -1,5 +1,5 @@
-//! The plan of a sweep, which determines every byte of the sweep. A plan is validated when it is
-//! created.
+//! The plan of a sweep, which determines every byte that the sweep transfers. A plan is validated
+//! when it is created, so every plan is valid.
 
 mod draft;
 mod error;
@@ -20,7 +20,7 @@ use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
-/// A validated plan. It has the same fields as [`Draft`], read-only.
+/// A validated plan. It has the fields of [`Draft`], which can only be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Draft", into = "Draft")]
 pub struct Plan(Draft);
@@ -102,20 +102,20 @@ impl Plan {
         Ok(Self(draft))
     }
 
-    /// Returns the name of a field that has another value in `other`; `None` if the plans are
-    /// equal.
+    /// Returns the name of a field whose value differs between this plan and `other`; `None` if the
+    /// plans are equal.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let fields = |plan: &Self| match serde_json::to_value(plan) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        // The JSON of a plan omits fields that have their default, so each plan may lack fields of
-        // the other plan.
+        // The JSON of a plan omits fields with their default value. A field may therefore be
+        // missing in one of the two plans, so the names of both are compared.
         let (ours, theirs) = (fields(self), fields(other));
         let differs = |name: &&String| ours.get(*name) != theirs.get(*name);
-        // A difference in another field can also remove the baseline of one plan. The other field
-        // is then reported instead of the baseline, because it is the cause.
+        // A difference in another field, such as the number of runs, can have the consequence that
+        // one plan has no baseline. That other field is then reported, because it is the cause.
         let is_consequence = |name: &&String| *name == "baseline_every";
         ours.keys().chain(theirs.keys()).filter(differs).min_by_key(is_consequence).cloned()
     }
@@ -123,12 +123,13 @@ impl Plan {
     /// Returns the impairments of the frames of linerate's host; `None` for an unimpaired link.
     #[must_use]
     pub fn impairments(&self) -> Option<Impairments> {
-        // The text of the impairments parses, because the plan was validated when it was created.
+        // Parsing cannot fail here: the text was parsed when the plan was validated.
         self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
-    /// Returns the IP version of the packets: the version of the host's address on an interface,
-    /// else the version that the plan states; IPv4 by default.
+    /// Returns the IP version of the packets. If linerate's host is on an interface, it is the
+    /// version of the host's address. Otherwise it is the version that the plan states, or IPv4 if
+    /// it states none.
     #[must_use]
     pub fn ip_version(&self) -> Family {
         match &self.host {
@@ -154,8 +155,8 @@ impl Plan {
     }
 }
 
-/// Checks the rate, the MTU and the header compression of a serial line inside this machine. The
-/// properties of a serial line to another machine are checked when its device is opened.
+/// Checks the rate, the MTU and the header compression of a serial line inside this machine. A
+/// serial line to another machine is checked later, when its device is opened.
 fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     match (draft.on, draft.baud) {
         (BenchKind::Serial, None) => return Err(PlanError::NoBaud),
@@ -175,9 +176,9 @@ fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Sets the default of `offloads` if the link of the plan supports offloads. Returns an error if
-/// the draft switches offloads on or off for another link. On a TAP or TUN device that the bench
-/// creates, the default is off, because GSO frames are larger than the packets of the plan.
+/// Sets the default of `offloads` if the link of the plan supports offloads. If it does not,
+/// returns an error if the draft has a value. The default is on, except on a TAP or TUN device that
+/// the bench creates. There, GSO frames would be larger than the packets of the plan.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {
@@ -367,10 +368,10 @@ mod tests {
             (BenchKind::Sim, Some("set"), |draft| draft.set.push("b=1".to_owned())),
             (BenchKind::Kernel, Some("blocks"), |draft| draft.blocks = false),
             (BenchKind::Kernel, Some("budget_seconds"), |draft| draft.budget = MINUTE),
-            // The time budget also removes the baseline. The budget is the difference that is
+            // A plan with a time budget has no baseline, so two fields differ. The budget is
             // reported, because it is the cause.
             (BenchKind::Stack, Some("budget_seconds"), |draft| draft.budget = MINUTE),
-            // These values are the defaults, so the plans are equal.
+            // The changed values are the defaults, so the two plans are equal.
             (BenchKind::Tap, None, |draft| draft.family = Some(Family::Ipv4)),
             (BenchKind::Serial, None, |draft| draft.header_compression = Some(true)),
         ];

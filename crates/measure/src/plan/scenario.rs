@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 
 impl Draft {
     /// Returns the plan of Van Jacobson's experiment of 1988 on the machines of the scenario
-    /// `name`. `changes` (each as `KEY=VALUE`) changes parameters of the scenario. MTU, write size
-    /// and read size are those of the scenario.
+    /// `name`. `changes` (each as `KEY=VALUE`) changes parameters of the scenario. The MTU, the
+    /// write size and the read size are taken from the scenario.
     ///
     /// # Errors
     /// The errors of [`load`], or the scenario has no bulk transfer.

@@ -13,13 +13,14 @@ use std::num::{NonZeroU32, NonZeroU64};
 const OVERHEAD: u64 = 20 + 20 + 1;
 /// Default duration of a run in seconds.
 const SECONDS: u64 = 4;
-/// Minimum number of packets in a run. At low rates, a run therefore exceeds the default duration.
+/// Minimum number of packets in a run. At low rates, a run with so many packets takes longer than
+/// the default duration.
 const FEWEST_PACKETS: u64 = 8;
 
 impl Draft {
-    /// Returns the plan of a reduced form of Van Jacobson's experiment of 1988 on a serial line of
-    /// `baud`. The reduced form takes minutes instead of days. It has buffers of 1, 2, 4 and 8
-    /// packets, and two runs of about four seconds for each cell.
+    /// Returns the plan of a reduced form of Van Jacobson's experiment of 1988, on a serial line of
+    /// `baud`. The full experiment would take days on such a line, the reduced form takes minutes.
+    /// It has buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds for each cell.
     #[must_use]
     pub fn of_serial(baud: NonZeroU32) -> Self {
         let mut draft = Self::of_1988(BenchKind::Serial);
@@ -39,15 +40,16 @@ impl Draft {
     }
 
     /// Returns a maximum duration for runs on a serial line inside this machine: four times
-    /// [`Draft::serial_time`], plus ten seconds. Returns `None` on other engines.
+    /// [`Draft::serial_time`], plus ten seconds. Returns `None` if the plan is for another engine.
     #[must_use]
     pub fn serial_time_limit(&self) -> Option<Duration> {
         let time = self.serial_time()?.as_nanos().saturating_mul(4);
         Some(Duration::from_nanos(time.saturating_add(10_000_000_000)))
     }
 
-    /// Returns the transmission time of a run's data on a serial line inside this machine, in full
-    /// packets without header compression. Returns `None` on other engines.
+    /// Returns the time in which a serial line inside this machine transmits the data of a run. The
+    /// data is in full packets, and headers are not compressed. Returns `None` if the plan is for
+    /// another engine.
     #[must_use]
     pub fn serial_time(&self) -> Option<Duration> {
         let baud = u128::from(self.baud?.get());

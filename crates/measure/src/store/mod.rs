@@ -1,9 +1,10 @@
 //! The folder of a sweep on disk. Completed runs are preserved even if the program crashes.
 //!
-//! A folder contains three files. `plan.json` is the plan. `facts.json` contains the facts about
+//! The folder contains three files. `plan.json` is the plan. `facts.json` contains the facts about
 //! the machine, and the maximum rate. `runs.jsonl` has one line for each run, written when the run
-//! ends. A crash or a full disk can leave only the last line incomplete. The incomplete line is
-//! then removed, and its run repeated. Any other deviation is reported as damage.
+//! ends. After a crash or with a full disk, only the final line can be incomplete. When the sweep
+//! is resumed, that line is removed and its run repeated. Any other deviation from the written
+//! content is reported as damage.
 
 mod error;
 mod saved;
@@ -29,18 +30,20 @@ const START: &str = "facts.json";
 /// File name of the completed runs.
 const RUNS: &str = "runs.jsonl";
 
-/// Maximum number of retries to lock the file of runs while only readers hold the lock.
+/// Maximum number of attempts to lock the file of runs before the final one, while only readers of
+/// the sweep hold a lock.
 const MOST_LOCK_RETRIES: u32 = 100;
 /// Time between two attempts to lock the file of runs. A reader holds its lock for microseconds.
 const RETRY_LOCK: Duration = Duration::from_millis(1);
 
-/// The folder of a sweep that is running. This process holds a lock on the file of runs.
+/// The folder of a sweep that this process executes. The process holds a lock on the file of runs,
+/// so that no other process can execute the sweep.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
     plan: Plan,
-    /// All planned runs, in the order of the schedule. With a time budget, runs are made in another
-    /// order.
+    /// All planned runs, in the order of the schedule. If the plan has a time budget, the runs are
+    /// made in another order.
     schedule: Vec<PlannedRun>,
     /// The facts recorded before the first run; `None` until they are recorded.
     start: Option<Start>,
@@ -121,16 +124,17 @@ impl Store {
         &self.runs
     }
 
-    /// Returns the remaining runs, in the order of the schedule. With a time budget, the order of
-    /// runs depends on results, and only the number of remaining runs is correct.
+    /// Returns the runs of the schedule that follow after as many runs as are complete. Without a
+    /// time budget, these are the remaining runs. With a time budget, runs are made in another
+    /// order, and only the length of the result is meaningful.
     #[must_use]
     pub fn remaining(&self) -> &[PlannedRun] {
         &self.schedule[self.runs.len()..]
     }
 
-    /// Returns the next run. Without a time budget, it is the first of the remaining runs; with
-    /// one, it is the most informative run. Returns `None` if all runs are complete, or if the next
-    /// run would exceed the budget.
+    /// Returns the next run. Without a time budget, it is the first of the remaining runs. With a
+    /// time budget, it is the most informative of them. Returns `None` if all runs are complete, or
+    /// if the next run would exceed the budget.
     #[must_use]
     pub fn next_run(&self) -> Option<PlannedRun> {
         if self.plan.budget.is_none() {
@@ -159,8 +163,8 @@ impl Store {
     /// If `run` is not the next run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
         let is_next = match self.plan.budget {
-            // Only the number of the run is compared. Choosing the next run again would be slow,
-            // and the caller has just chosen it.
+            // With a time budget, only the number of the run is compared. To compare all of it, the
+            // next run would have to be chosen again, which is slow.
             Some(_) => run.order as usize == self.runs.len(),
             None => self.remaining().first().is_some_and(|next| run.is_of(next)),
         };
@@ -185,8 +189,8 @@ impl Store {
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
     let file = file.map_err(|error| match error.kind() {
-        // The plan is written after the file of runs is created, so a folder with a plan must
-        // contain that file.
+        // A sweep creates the file of runs before the plan. A folder that has a plan but no file of
+        // runs is therefore damaged.
         io::ErrorKind::NotFound if !new => {
             StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
         }
@@ -201,9 +205,10 @@ fn open(path: &Path, new: bool) -> Result<File, StoreError> {
 
 /// Locks the file of runs for this process.
 ///
-/// A reader of the sweep holds a shared lock for a moment, to find out whether a process executes
-/// the sweep. `wait` is called while only readers hold the lock, at most [`MOST_LOCK_RETRIES`]
-/// times. A process that executes the sweep holds an exclusive lock, and is not waited for.
+/// A reader of the sweep holds a shared lock for a moment, to find out whether another process
+/// executes the sweep. `wait` is called while only readers hold the lock, at most
+/// [`MOST_LOCK_RETRIES`] times. If another process executes the sweep, it holds an exclusive lock.
+/// In that case the function fails at once.
 fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
     for _ in 0..MOST_LOCK_RETRIES {
         match file.try_lock() {
@@ -211,8 +216,8 @@ fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
             result => return result,
         }
         file.try_lock_shared()?;
-        // The shared lock is released before the wait. Otherwise, two processes that resume the
-        // sweep would wait for each other's shared locks.
+        // Before the wait, the shared lock is released. Two processes that resume the sweep would
+        // otherwise block each other with their shared locks.
         file.unlock().map_err(TryLockError::Error)?;
         wait();
     }
@@ -227,15 +232,15 @@ fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     file.write_all(&line)
 }
 
-/// Returns the complete lines of `text`, without an incomplete last line.
+/// Returns `text` up to its final line end, so without an incomplete line after it.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     &text[..end]
 }
 
-/// Parses the complete lines `text` of the file of runs. Each run must be the next run of the
-/// schedule. With a time budget, the order depends on results, so a run may also be of any cell of
-/// the plan.
+/// Parses `text`, the complete lines of the file of runs. Without a time budget, each run must be
+/// the next run of the schedule. With a time budget, the order depends on results, so a run may be
+/// of any cell of the plan.
 fn read_runs(
     path: &Path,
     text: &[u8],
@@ -271,7 +276,8 @@ fn read_runs(
     runs.collect()
 }
 
-/// Writes the file `name` atomically, so that it has either the old or the new content.
+/// Writes the file `name` atomically: after a crash, it has either its previous content or the
+/// whole new content.
 fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let path = folder.join(name);
     let unfinished = folder.join(format!("{name}.new"));

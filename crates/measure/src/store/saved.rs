@@ -17,14 +17,14 @@ pub struct SavedSweep {
     pub start: Option<Start>,
     /// The completed runs, in the order in which they were made.
     pub runs: Vec<RunRecord>,
-    /// Whether a process is executing the sweep.
+    /// Whether a process is executing the sweep at the moment of reading.
     pub is_running: bool,
 }
 
 impl SavedSweep {
-    /// Reads the sweep in `folder`. A process that was killed at any moment leaves a readable
-    /// folder. An incomplete last line of the file of runs is ignored. Returns `None` if the
-    /// process ended before it had saved the plan.
+    /// Reads the sweep in `folder`, even if the process that executed the sweep was killed. If the
+    /// final line of the file of runs is incomplete, it is ignored. Returns `None` if the process
+    /// ended before it had saved the plan.
     ///
     /// # Errors
     /// The folder contains no sweep, or a file is damaged or unreadable.
@@ -34,13 +34,13 @@ impl SavedSweep {
             Err(error) if is_absent(&error) => None,
             text => Some(text.map_err(|error| StoreError::reading(&path, error))?),
         };
-        // The plan is read after the runs. A sweep writes the plan before its first run, so the
-        // plan exists if there are runs.
+        // The file of runs is read before the plan. A sweep writes the plan before its first run,
+        // so a plan must exist if the file of runs has any content.
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // This function has not found the file of runs, but the sweep has created the file
-            // since. Both files are read again.
+            // The file of runs did not exist when this function read it, but exists now: a sweep
+            // has just begun. Both files are read again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });
@@ -74,9 +74,9 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Has a process locked the file of runs at `path`, because it executes the sweep? The shared lock
-/// of this function is held for a moment only. [`Store::resume`](super::Store::resume) waits until
-/// that lock is released.
+/// Does another process execute the sweep whose file of runs is at `path`? Such a process has
+/// locked the file exclusively. To find out, this function takes a shared lock for a moment.
+/// [`Store::resume`](super::Store::resume) waits until that shared lock is released.
 fn is_locked(path: &Path) -> bool {
     let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(locked)
@@ -113,8 +113,9 @@ mod tests {
         assert_eq!(ended, SavedSweep { is_running: false, ..running });
     }
 
-    /// The file of runs is cut at every byte. Other files are removed, as if the sweep had ended
-    /// before it wrote these files. The folder must be readable in each case.
+    /// The folder must be readable wherever a killed process has stopped. The file of runs is
+    /// therefore cut after every byte. Then the other files are removed one after the other, as if
+    /// the process had not yet written them.
     #[test]
     fn a_sweep_that_ended_at_any_moment_is_readable() {
         let (_directory, folder, _store) = three_runs();

@@ -1,10 +1,11 @@
-//! The floor of the loopback device: the time of the same transfer between the same two threads,
-//! without TCP.
+//! The floor of the loopback device: the time in which the bytes of a run pass between the two
+//! threads of a run without TCP.
 //!
-//! The floor uses a socket pair of the kernel (`AF_UNIX`), with `write` and `read` calls of the
-//! same sizes. As over the loopback device, data is copied into the kernel and out of it, without a
-//! checksum. But there is no TCP, IP, device or acknowledgement. Buffers have the kernel's default
-//! size, because the buffer sizes of the plan belong to TCP, which the floor leaves out.
+//! The floor uses a socket pair of the kernel (`AF_UNIX`), with the sizes of `write` and `read`
+//! calls that a run has. As over the loopback device, data is copied into the kernel and out of it,
+//! and no checksum is computed. Unlike there, no TCP, no IP, no device and no acknowledgement takes
+//! time. Buffers have the kernel's default size, because the buffer sizes of the plan belong to
+//! TCP, which the floor leaves out.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -31,9 +32,9 @@ pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
     })
 }
 
-/// Wraps a Unix socket as a TCP stream, so that the floor uses the code of a transfer. That code
-/// also samples TCP's queues, but ignores the errors of these samples. Its other calls are valid
-/// for all stream sockets of the kernel.
+/// Wraps a Unix socket as a TCP stream, so that the floor can use the code that transfers data over
+/// TCP in a run. That code also samples TCP's queues, which fails on a Unix socket, but it ignores
+/// such errors. All its other calls are valid for every stream socket of the kernel.
 fn stream(end: UnixStream) -> Stream {
     TcpStream::from(OwnedFd::from(end)).into()
 }

@@ -2,8 +2,9 @@
 //! `linerate sink` on another machine.
 //!
 //! Options are set before the handshake of each connection: `SO_SNDBUF` at the sender, `SO_RCVBUF`
-//! at the receiver, and `TCP_CONGESTION` even for the default. `TCP_MAXSEG` gives segments the size
-//! of the plan, because the MTU of the loopback device is 65,536.
+//! at the receiver, and `TCP_CONGESTION`, even if the plan selects the kernel's default.
+//! `TCP_MAXSEG` gives segments the size of the plan, because the MTU of the loopback device is
+//! 65,536.
 //!
 //! The kernel sends no segment larger than half of the largest window that the peer has announced.
 //! With a receive buffer of one packet, segments therefore have half the size (`snd_mss` among the
@@ -44,8 +45,8 @@ enum Destination {
 }
 
 impl KernelBench {
-    /// Creates the bench for `plan`. Rejects a plan that the kernel of either machine would reject
-    /// during the sweep.
+    /// Creates the bench for `plan`. Checks the plan against the limits of both machines' kernels
+    /// now, so that no run fails because of them during the sweep.
     ///
     /// # Errors
     /// The peer cannot be used, the congestion control is unknown, the MTU is not possible, or a

@@ -44,8 +44,8 @@ impl Path {
         })
     }
 
-    /// Returns the path to the sink `far`. Its control connection determines the payload of a full
-    /// segment.
+    /// Returns the path to the sink `far`. The payload of a full segment is read from the control
+    /// connection to the sink.
     pub(crate) fn to(far: &RemoteSink, common_options: &CommonOptions) -> Result<Self, BenchError> {
         let remote = &far.remote;
         let payload = remote
@@ -91,8 +91,9 @@ fn trial(common_options: &CommonOptions) -> io::Result<u32> {
     kernel_tcp::max_segment(&stream)
 }
 
-/// Returns the number of additional header bytes in each segment, as [`additional_header_bytes`]
-/// defines them.
+/// Returns how many header bytes each segment has in addition to 40 bytes, as
+/// [`additional_header_bytes`] defines them. Segments are assumed to have timestamps if the payload
+/// leaves room for them in the announced MSS.
 fn options_length(common_options: &CommonOptions, address: SocketAddr, payload: u32) -> u32 {
     /// Number of bytes of the timestamp option with padding. The kernel's data segments usually
     /// have no other option.

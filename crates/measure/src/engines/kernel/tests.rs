@@ -91,7 +91,8 @@ fn requests_that_the_kernel_refuses_fail_before_the_first_run() {
     assert!(matches!(error, BenchError::BufferTooLarge { which: "send", .. }), "{error}");
 }
 
-/// Returns the outcome of a run of 100,000 bytes to a fake sink, which reports the given result.
+/// Returns the outcome of a run of 100,000 bytes to a fake sink. The fake sink answers every run
+/// with a report that has the given values.
 fn outcome_of_report(
     ended: Ended,
     bytes: u64,
@@ -141,7 +142,8 @@ fn counters_of_a_sink_have_printable_names() {
     assert_eq!(receiver.fast_path.unwrap().misses, [("\u{fffd}".to_owned(), 1)].into());
 }
 
-/// A sink that runs in a thread of this process.
+/// A sink that the bench uses as if it were on another machine, but that runs in a thread of this
+/// process.
 struct RemoteSink {
     peer: Peer,
     interrupt: Interrupt,

@@ -1,4 +1,5 @@
-//! A linerate host on its link. The thread of the program that uses the host also drives it.
+//! A linerate host on its link. The thread that writes or reads the data also executes the turns of
+//! the host.
 
 use super::wait::LinkWaiter;
 use crate::bench_error::BenchError;
@@ -27,8 +28,9 @@ impl<L: Link + Readiness> End<L> {
     }
 
     /// Creates a host like [`new`](Self::new). If `count_packets`, the host numbers its packets
-    /// consecutively in the IPv4 identification field. A link that compresses headers (RFC 1144)
-    /// then omits the field, which saves bytes.
+    /// consecutively in the IPv4 identification field, which is otherwise zero. A link that
+    /// compresses headers (RFC 1144) omits the field if it increases by one from packet to packet,
+    /// which saves bytes.
     pub(crate) fn counting_packets(
         count_packets: bool,
         address: IpAddr,

@@ -50,7 +50,8 @@ impl Rules {
         if let Some(name) = congestion {
             config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
-        // Timestamps change in every segment, so RFC 1144 could not compress the headers.
+        // RFC 1144 does not compress the header of a segment whose timestamps have changed.
+        // Timestamps are therefore switched off on a link that compresses headers.
         let compresses_headers = plan.compresses_headers();
         config.timestamps &= !compresses_headers;
         let family = plan.ip_version();
@@ -87,7 +88,8 @@ impl Rules {
         u32::from(self.mtu - self.family.header_length() - TCP_HEADER) - self.options()
     }
 
-    /// Returns the framing of frames or packets in memory, which have no preamble and no gap.
+    /// Returns the framing in memory, where a frame or packet occupies only its own bytes: there is
+    /// no preamble and no gap between frames.
     pub(crate) fn framing(&self) -> Framing {
         let more = self.additional_header_bytes();
         if self.has_link_header {
@@ -150,8 +152,7 @@ impl Rules {
         Ok(config)
     }
 
-    /// Returns the configuration of connections that belong to no run, such as the control
-    /// connection.
+    /// Returns the configuration of connections outside of runs, such as the control connection.
     pub(crate) const fn usual(&self) -> &Config {
         &self.config
     }

@@ -30,12 +30,13 @@ pub(crate) struct Sink<'a> {
     is_at_end: bool,
 }
 
-/// The result of reading a transfer.
+/// The result of a transfer at its receiving end.
 #[derive(Debug)]
 pub(crate) struct ReadResult {
     /// Number of bytes read.
     pub(crate) bytes: u64,
-    /// Time at which the last byte was read, or at which the maximum duration had passed.
+    /// Time at which the sink had read the last byte of the run, or at which it noticed that the
+    /// maximum duration had passed.
     pub(crate) finished: Instant,
     /// Have all requested bytes arrived?
     pub(crate) complete: bool,
@@ -111,7 +112,8 @@ impl<'a> Sink<'a> {
             }
             self.transfer.check_interrupt()?;
             if self.transfer.is_over() {
-                // The source has failed. Its error is reported instead of this error.
+                // The transfer is over before a connection arrived, so the source has failed. The
+                // bench reports the error of the source instead of this error.
                 return Err(self.lost("there was no connection"));
             }
             end.turn(End::<L>::now())?;
@@ -131,9 +133,9 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // The time is checked before the end of the stream. The source closes the stream if it
-            // notices earlier than the sink that the maximum duration has passed. That is not an
-            // error.
+            // The time is checked before the end of the stream. If the source notices first that
+            // the maximum duration has passed, it closes the stream before all data is sent. The
+            // end of the stream is then not an error.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
@@ -223,7 +225,7 @@ impl<'a> Sink<'a> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;
-        // The reset may be lost. In that case `Transfer::is_over` tells the source that the run has
+        // If the reset is lost, the source still learns from `Transfer::is_over` that the run has
         // ended.
         end.turn(now)
     }

@@ -12,8 +12,8 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Time after the run's maximum duration in which the peer must complete the close of the
-/// connection.
+/// Maximum time for the close of the connection. It starts when the run's maximum duration has
+/// passed.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sending end of a transfer, which writes the data.
@@ -29,7 +29,7 @@ pub(crate) struct Source<'a> {
     written: u64,
 }
 
-/// The result of writing a transfer.
+/// The result of a transfer at its sending end.
 #[derive(Debug)]
 pub(crate) struct WriteResult {
     /// Time of the first write.
@@ -125,7 +125,8 @@ impl<'a> Source<'a> {
             let taken = match end.stack().tcp_write(now, handle, rest) {
                 Ok(0) => return Ok(()),
                 Ok(taken) => taken,
-                // A reset is expected if the sink has ended the run.
+                // If the sink has ended the run, it may have reset the connection, which is not an
+                // error.
                 Err(_) if self.transfer.is_over() => return Ok(()),
                 Err(error) => return Err(self.lost(error)),
             };
@@ -146,7 +147,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the result of writing. `send_buffer` is the size of the send buffer in bytes.
+    /// Returns the result of the sending end. `send_buffer` is the size of the send buffer in
+    /// bytes.
     fn given<L: Link + Readiness>(
         &self,
         end: &mut End<L>,

@@ -57,8 +57,9 @@ impl<'a> Transfer<'a> {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Returns a guard that ends the transfer when it is dropped. A thread holds the guard, so that
-    /// every exit of the thread ends the transfer.
+    /// Returns a guard that ends the transfer when it is dropped. Each thread keeps one until it
+    /// returns. A thread that fails therefore also ends the transfer, so that the other thread
+    /// stops.
     pub(crate) const fn ending(&self) -> Ending<'_> {
         Ending(self)
     }

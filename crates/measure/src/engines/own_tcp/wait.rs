@@ -1,8 +1,9 @@
 //! Waiting for events of a link at low cost: by polling for a short time, and then by sleeping.
 //!
 //! A sleep with its wake-up takes several microseconds, a poll some nanoseconds. Polling is faster
-//! if the threads of the source and the sink have a CPU each. On a shared CPU, polling only delays
-//! the other thread. The number of polls adapts to the success of previous polls.
+//! if the threads of the source and the sink have a CPU each. If both threads share a CPU, polling
+//! only delays the other thread. A wait that polls without success halves the number of polls of
+//! the next wait.
 
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
@@ -15,8 +16,8 @@ use std::io;
 /// wake-up of a sleeping thread. If the peer's thread sleeps, this thread therefore still polls
 /// when the answer of the woken thread arrives, and does not sleep itself.
 const MOST: u32 = 2_500;
-/// Interval, in waits, at which a wait polls the maximum number of times, even if earlier polls had
-/// no success.
+/// Number of waits from one full poll to the next. Unsuccessful polls reduce the number of polls,
+/// but a full poll has the maximum number again.
 const RETRY_AFTER: u32 = 64;
 /// Maximum duration of a sleep, after which the thread checks whether the run has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,9 +26,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct LinkWaiter {
     waiter: Waiter,
-    /// Maximum number of polls before a sleep.
+    /// Maximum of `polls`; zero if polling is not useful.
     most: u32,
-    /// Current number of polls before a sleep.
+    /// Number of polls before a sleep, in the next wait.
     polls: u32,
     /// Number of waits so far.
     waits: u32,

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 /// The impairments and the capture file with which the link of linerate's host is wrapped for a
-/// run. If linerate's TCP sends and receives, the sender's link is wrapped.
+/// run. If both ends are linerate hosts, only the sender's link is wrapped.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,
@@ -40,7 +40,8 @@ impl Wrapping {
         }
     }
 
-    /// Removes the wrappers from a link, and keeps the capture file for the next run.
+    /// Removes the wrappers from the link after a run. The capture file stays open for the next
+    /// run.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written, in which case the sweep must
@@ -60,7 +61,8 @@ impl Wrapping {
         }
     }
 
-    /// Flushes the capture file, and keeps it for the next run.
+    /// Flushes the capture file, and stores it for the next run. Returns an error if a frame could
+    /// not be written.
     fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
         capture.flush();
         if let Some(error) = capture.error() {

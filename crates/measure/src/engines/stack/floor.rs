@@ -1,10 +1,11 @@
-//! The floor of the memory link: the time of the same transfer, through the same rings and between
-//! the same two threads, without TCP. Only the copies and checksums that TCP requires remain.
+//! The floor of the memory link: the time in which the bytes of a run pass through the rings of the
+//! link without TCP. There are two threads, as in a run. Only the copies and checksums that TCP
+//! requires remain.
 //!
 //! As in a run, there are four copies and two checksums. Each byte is copied to a send buffer, and
 //! copied to a frame and checksummed. At the other end it is checksummed again, copied to a receive
-//! buffer, and copied to the reading program. Headers are empty, and there are no acknowledgements,
-//! timers or connections; only the ring limits the writer.
+//! buffer, and copied to the reading program. Headers are not filled in, and there are no
+//! acknowledgements, timers or connections. The writer waits only if the ring is full.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -131,8 +132,8 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // The writer does not wait for the reader, which can still receive the frames in the link
-        // after the sending end is dropped.
+        // The writer ends without waiting for the reader. The reader can still receive the frames
+        // in the link after this end of the link is dropped.
         Ok(began)
     }
 
@@ -187,7 +188,7 @@ struct Reader<'a> {
     pattern: Pattern,
     /// The buffer that takes the place of TCP's receive buffer.
     buffer: Vec<u8>,
-    /// Buffer for one read of the program.
+    /// The buffer into which the program reads.
     block: Vec<u8>,
     /// Number of bytes read so far.
     read: u64,
@@ -208,7 +209,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads all bytes, and returns the time after the last read.
+    /// Reads all bytes. Returns the time at which the final read ended.
     fn read_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         while self.read < self.request.bytes {
             let arrived = self.receive()?;
@@ -250,8 +251,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the size in bytes of a buffer for a request of `requested` bytes. The size is a whole
-/// number of segments, and limited so that the buffer fits into a processor cache.
+/// Returns the size in bytes of the send or receive buffer if the plan requests `requested` bytes.
+/// The size is a whole number of segments, from 1 to [`BUDGET`], so that the buffer fits into a
+/// processor cache.
 fn buffer_size(requested: u64, payload: usize) -> usize {
     let segments = usize::try_from(requested).unwrap_or(usize::MAX) / payload;
     segments.clamp(1, BUDGET) * payload

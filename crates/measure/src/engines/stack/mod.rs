@@ -158,8 +158,8 @@ impl Rules {
     }
 }
 
-/// Combines the results of the source and the sink. If both failed, the interrupt or the error of
-/// the source is returned, because the other error is usually a consequence.
+/// Combines the results of the source and the sink. If both ends failed, the function returns the
+/// interrupt, or else the error of the source. The error of the sink is usually a consequence.
 fn outcome<N>(
     given: Result<(WriteResult, N), BenchError>,
     taken: Result<ReadResult, BenchError>,

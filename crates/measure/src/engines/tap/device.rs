@@ -24,8 +24,9 @@ pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     }
 }
 
-/// Length of the device's transmit queue in frames. The queue holds a whole window of any plan. A
-/// full queue would make the kernel drop frames silently, which would disturb the experiment.
+/// Length of the device's transmit queue in frames. The length exceeds the largest window of any
+/// plan, so the queue never fills. From a full queue, the kernel would drop frames silently, which
+/// would disturb the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
 /// Creates a device in the current network namespace, and gives the kernel an address of the IP
@@ -42,7 +43,8 @@ pub(crate) fn open(
         interface.disable_ipv6()?;
     }
     interface.set_queue_length(QUEUE)?;
-    // The kernel installs the route of an IPv6 address at once only if the interface is already up.
+    // The interface is set up before it gets addresses. Otherwise the kernel would install the
+    // route of the IPv6 address only after a delay.
     interface.set_up()?;
     interface.add_address(KERNEL, 24)?;
     if family == Family::Ipv6 {

@@ -44,8 +44,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
         congestion: congestion.map(str::to_owned),
         ..Options::default()
     };
-    // linerate's host sends this message when it listens. The kernel's thread waits for the message
-    // before it connects.
+    // The channel through which linerate's thread tells the kernel's thread that its host listens.
+    // The kernel's thread does not connect before.
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
@@ -53,8 +53,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
             PinnedThread::Sink.pin();
             let mut end = End::new(ours, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
-            // The send fails if the kernel's thread has failed, and the error of that thread is
-            // reported.
+            // The send fails only if the kernel's thread has already failed. The error of that
+            // thread is then reported.
             let _ = listens.send(());
             let taken = Sink::new(transfer).run(&mut end, listener, config)?;
             Ok((taken, end.into_link()))
@@ -100,8 +100,8 @@ fn send(
             || transfer.is_late(MonotonicClock.now())
     };
     let given = write_task(transfer.request).run(&stream, |_, _| stop());
-    // The shutdown fails if the sink has reset the connection because the maximum duration has
-    // passed. That is a normal end, so the error is ignored.
+    // When the maximum duration has passed, the sink resets the connection, and this shutdown
+    // fails. That is a normal end of a run, so the error is ignored.
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {
@@ -112,23 +112,23 @@ fn send(
     })
 }
 
-/// Waits until linerate's host closes the connection, because the counters are not complete
-/// earlier. The host closes the connection when it has read everything.
+/// Waits until linerate's host closes the connection, which the host does when it has read
+/// everything. Before that, segments are still sent, so the connection's counters are not final.
 fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
     while !transfer.is_over() && !transfer.interrupt.is_raised() {
         match stream.read(&mut [0; 64]) {
             Err(error) if socket::is_pause(&error) => {}
-            // The stream or the connection has ended.
+            // The read returned the end of the stream, or the error of a failed connection.
             _ => return,
         }
     }
 }
 
-/// Combines the results of linerate's end and the kernel's end, which sends. If both failed, the
-/// interrupt or the error of the kernel's end is returned, because the other error is usually a
-/// consequence.
+/// Combines the results of linerate's end and of the kernel's end, which sends. If both ends
+/// failed, the function returns the interrupt, or else the error of the kernel's end. The error of
+/// linerate's end is usually a consequence.
 fn outcome<L>(
     taken: Result<(ReadResult, L), BenchError>,
     sent: Result<Sent, BenchError>,

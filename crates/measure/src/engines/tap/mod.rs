@@ -165,8 +165,8 @@ impl Bench for TapBench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
-            // A floor measurement sends one datagram in each frame, so its time cannot be compared
-            // with the time of GSO frames.
+            // With offloads, a frame of a run carries several segments (GSO). A floor measurement
+            // sends only one datagram in each frame, so the two times are not comparable.
             return Ok(None);
         }
         let tap = self.take_device()?;

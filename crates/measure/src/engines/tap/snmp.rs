@@ -1,4 +1,5 @@
-//! The kernel's counters of invalid packets, which linerate's packets must not increase.
+//! The kernel's counters of invalid packets. A run must not increase them, because linerate sends
+//! valid packets only, unless its frames are impaired.
 
 use crate::bench_error::BenchError;
 use linerate_evidence::{EndCounters, names};

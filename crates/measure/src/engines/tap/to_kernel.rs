@@ -62,7 +62,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
 struct Received {
     /// The result of reading the data from the kernel's socket.
     taken: ReadResult,
-    /// Time at which reading ended, by the clock of linerate's end.
+    /// Time at which reading ended, converted to the clock that the sending thread uses.
     finished: linerate_units::Instant,
     /// Was the data correct? `None` if it was not compared.
     verified: Option<bool>,
@@ -75,8 +75,9 @@ struct Received {
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // The guard `_ending` is dropped before the stream, whose unread data would cause a reset. The
-    // source must see the end of the transfer before the reset arrives.
+    // The end of the function drops `_ending` before `stream`, because the guard is declared later.
+    // The stream may contain unread data, in which case its drop resets the connection. The source
+    // must know that the transfer has ended before the reset arrives.
     let _ending = ending;
     let read_task = read_task(transfer.request);
     let taken =
@@ -94,14 +95,16 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     })
 }
 
-/// Converts a time of `std` to the type of linerate's clock. Both clocks are the monotonic clock of
-/// the system, but `std` hides its value.
+/// Converts a time of `std` to the type of linerate's clock. Both types are times of the system's
+/// monotonic clock, but `std` gives no access to the number. The conversion therefore uses the
+/// distance from the current time.
 fn on_our_clock(then: Instant) -> linerate_units::Instant {
     let (now, ours) = (Instant::now(), MonotonicClock.now());
     ours - linerate_units::Duration::from(now.saturating_duration_since(then))
 }
 
-/// Accepts the source's connection. Returns an error if the transfer has ended before.
+/// Accepts the source's connection. Returns an error if the transfer ends before a connection
+/// arrives.
 fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, BenchError> {
     loop {
         match listener.accept() {
@@ -111,7 +114,8 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
         }
         transfer.check_interrupt()?;
         if transfer.is_over() {
-            // The source has failed. Its error is reported instead of this error.
+            // The transfer is over before a connection arrived, so the source has failed. The bench
+            // reports the error of the source instead of this error.
             return Err(BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection".to_owned(),
@@ -131,9 +135,9 @@ fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     }
 }
 
-/// Combines the results of linerate's end, which sends, and the kernel's end. If both failed, the
-/// interrupt or the error of linerate's end is returned, because the other error is usually a
-/// consequence.
+/// Combines the results of linerate's end, which sends, and of the kernel's end. If both ends
+/// failed, the function returns the interrupt, or else the error of linerate's end. The error of
+/// the kernel's end is usually a consequence.
 fn outcome<L>(
     given: Result<(WriteResult, L), BenchError>,
     received: Result<Received, BenchError>,

@@ -42,7 +42,8 @@ pub(crate) struct Frames<'a> {
     pattern: Pattern,
     /// Maximum number of data bytes in a datagram.
     payload: usize,
-    /// The send buffer or the receive buffer, which holds one datagram.
+    /// The send buffer if this end sends, otherwise the receive buffer. It has room for one
+    /// datagram.
     buffer: Vec<u8>,
     /// The program's buffer for a write or a read.
     block: Vec<u8>,
@@ -90,8 +91,9 @@ impl<'a> Frames<'a> {
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // Dropped datagrams leave the number of received bytes too small. After the last requested
-        // byte, datagrams of one byte therefore follow until enough bytes have arrived.
+        // After dropped datagrams, the sender reaches the last requested byte before the receiver
+        // has read enough bytes. Datagrams of one byte then follow until the number of read bytes
+        // is complete.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);
@@ -148,8 +150,9 @@ impl<'a> Frames<'a> {
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
             if verify {
-                // The comparison fails after a dropped datagram, which shifts the data. The result
-                // is ignored, because only the time of the comparison is measured.
+                // A dropped datagram shifts all data after it, so that the comparison finds a
+                // difference. The result is ignored, because only the time that the comparison
+                // takes matters.
                 let _ = pattern.verify(position + arrived as u64, &block[..length]);
             }
             arrived += length;

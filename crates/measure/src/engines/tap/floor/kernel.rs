@@ -28,8 +28,9 @@ pub(crate) fn receive_all(
         match socket.recv(&mut block) {
             Ok(length) => {
                 if request.verify {
-                    // The comparison fails after a dropped datagram, which shifts the data. The
-                    // result is ignored, because only the time of the comparison is measured.
+                    // A dropped datagram shifts all data after it, so that the comparison finds a
+                    // difference. The result is ignored, because only the time that the comparison
+                    // takes matters.
                     let _ = pattern.verify(read, &block[..length]);
                 }
                 read += length as u64;
@@ -61,8 +62,9 @@ pub(crate) fn send_all(
     while !progress.is_complete() {
         sent -= progress.await_room(sent)?;
         let left = usize::try_from(request.bytes.saturating_sub(sent)).unwrap_or(usize::MAX);
-        // Dropped datagrams leave the number of received bytes too small. After the last requested
-        // byte, datagrams of one byte therefore follow until enough bytes have arrived.
+        // After dropped datagrams, the sender reaches the last requested byte before the receiver
+        // has read enough bytes. Datagrams of one byte then follow until the number of read bytes
+        // is complete.
         let length = payload.min(left.max(1));
         if request.verify {
             pattern.fill(sent, &mut block[..length]);

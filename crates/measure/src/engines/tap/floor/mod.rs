@@ -1,10 +1,12 @@
-//! The floor of a TAP or TUN device: the time of the same transfer in UDP datagrams, without TCP.
+//! The floor of a TAP or TUN device: the time in which the bytes of a run cross the device in UDP
+//! datagrams, without TCP.
 //!
 //! linerate's end reads and writes frames directly. The kernel's end is a UDP socket, because UDP
 //! is the simplest protocol that the kernel offers on such a device. As in a run, each byte is
 //! copied four times: to a buffer of the sender, to a frame, out of the frame, and to the reading
 //! program. As in a run, both ends compute checksums. There are no acknowledgements, timers or
-//! connections; a counter that both threads share limits the sender.
+//! connections. Instead, the receiving thread counts the bytes that have arrived, and the sending
+//! thread reads this counter to limit the bytes in flight.
 
 mod frames;
 mod kernel;

@@ -13,7 +13,8 @@ use std::thread;
 const WINDOW: u64 = 64;
 /// Time without progress after which the datagrams in flight count as dropped.
 const STALL: Duration = Duration::from_millis(50);
-/// Number of spins before a waiting sender reads the receiver's progress again.
+/// Number of iterations of a busy loop between two reads of the receiver's progress, while the
+/// sender waits.
 const POLLS: u32 = 200;
 
 /// The progress of a floor measurement, which the sending and the receiving thread share.
@@ -61,12 +62,12 @@ impl<'a> FloorProgress<'a> {
         }
     }
 
-    /// Has all data arrived?
+    /// Has the receiver read all data?
     pub(crate) fn is_complete(&self) -> bool {
         self.delivered.load(Ordering::Acquire) >= self.total
     }
 
-    /// Returns the time from the first write to the last read.
+    /// Returns the time from the first write to the end of the final read.
     pub(crate) fn time(&self) -> Duration {
         let at = |nanos: &AtomicU64| Instant::from_nanos(nanos.load(Ordering::Relaxed));
         at(&self.ended).since(at(&self.began))
@@ -92,9 +93,9 @@ impl<'a> FloorProgress<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window of the `sent` bytes is in flight. If nothing arrives for
-    /// [`STALL`], the bytes in flight count as dropped. Returns the number of bytes that must be
-    /// sent again, which is usually zero.
+    /// Waits until less than a window is in flight: of the `sent` bytes, all but a window have
+    /// arrived. If nothing arrives for [`STALL`], the bytes in flight count as dropped. Returns the
+    /// number of dropped bytes, which the caller must send again; it is usually zero.
     ///
     /// # Errors
     /// The errors of [`FloorProgress::check`].
