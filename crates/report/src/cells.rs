@@ -33,8 +33,8 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text
 }
 
-/// Returns the cells of each send buffer as a row with a label. If only equal buffers were
-/// measured, returns all cells as one row.
+/// Returns the table of cells as rows, each with a label. A row contains the cells of one send
+/// buffer. If only cells with equal buffers were measured, they all form a single row.
 fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
     if report.design.diagonal {
         return vec![("both".to_owned(), report.table.diagonal())];

@@ -46,12 +46,12 @@ pub enum Incomparable {
         /// The name of the simulated sweep.
         simulated: String,
     },
-    /// The runs of the sweeps transfer different numbers of bytes, so that slow start has a
-    /// different share of the time.
+    /// The runs of the two sweeps transfer different numbers of bytes. Slow start takes a larger
+    /// part of a shorter transfer, so the rates cannot be compared.
     #[error("a run of {0} has {1} and one of {2} has {3}: measure both with equal --bytes")]
     Bytes(String, Bytes, String, Bytes),
-    /// The segments of the sweeps have different sizes, so that buffers of equally many packets
-    /// differ in bytes.
+    /// The segments of the two sweeps have different sizes. Buffers of equally many packets
+    /// therefore differ in bytes, and the cells cannot be compared.
     #[error(
         "a packet of {0} has {1} bytes of data and one of {2} has {3}: measure both with equal \
          --mtu, or buffers in bytes"
@@ -94,8 +94,8 @@ struct Document<'a> {
     differences: &'a [Difference],
 }
 
-/// A change of throughput, as ratios of the second rate to the first. The bounds of the 95 %
-/// interval are `None` if the sweeps have too few runs.
+/// A change of throughput as a ratio: the rate in the second sweep, divided by the rate in the
+/// first sweep. The bounds of the 95 % interval are `None` if the sweeps have too few runs.
 #[derive(Serialize)]
 struct Change {
     ratio: f64,
@@ -112,12 +112,13 @@ struct CellDocument {
     after: f64,
     #[serde(flatten)]
     change: Change,
-    /// Is the change significant?
+    /// Is the change significant, so that it is not explained by chance?
     certain: bool,
 }
 
 impl Change {
-    /// Converts the logarithm of a ratio, and the interval of this logarithm, to ratios.
+    /// Converts the logarithm of a ratio, and the 95 % interval of this logarithm, to the ratio and
+    /// its interval.
     fn of(change: f64, interval: Option<Interval>) -> Self {
         Self {
             ratio: change.exp(),
@@ -235,7 +236,8 @@ impl<'a> ComparisonReport<'a> {
         format!("{word}: {change} from {before} to {after} ({range}) over {cells}")
     }
 
-    /// Returns the sentences about facts that restrict the validity of the comparison.
+    /// Returns the sentences with which the reader can judge the comparison. They are about a
+    /// change of the floor, cells that only one sweep has, and runs that are missing.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let rates = self.sides.map(|side| match side.start.maximum {
@@ -270,8 +272,9 @@ impl<'a> ComparisonReport<'a> {
         notes
     }
 
-    /// Returns the numbers of changed cells, and a line for each significant change. The largest
-    /// changes come first, and at most [`LISTED`] cells are listed.
+    /// Returns the numbers of cells that are faster, slower or not significantly changed. A line
+    /// for each significant change follows, with the largest change first and at most [`LISTED`]
+    /// lines.
     fn changed_cells(&self) -> String {
         let cells = &self.comparison.cells;
         let mut changed: Vec<&CellChange> = cells.iter().filter(|cell| cell.is_certain()).collect();

@@ -5,7 +5,8 @@ use linerate_evidence::EndCounters;
 use linerate_evidence::RunRecord;
 use std::collections::BTreeSet;
 
-/// Names of the columns that every file has. The columns of counters follow.
+/// Names of the columns that every file has. The columns of counters follow after them, and depend
+/// on the engine.
 const COLUMNS: [&str; 14] = [
     "order",
     "repeat",
@@ -84,16 +85,16 @@ fn counters(run: &RunRecord) -> Vec<(String, u64)> {
     all
 }
 
-/// Returns the counters of a run in the order of `columns`. The text of a counter that the run does
-/// not have is empty.
+/// Returns the counters of a run as texts, one for each of `columns` and in their order. The text
+/// is empty if the run does not have that counter.
 fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
     let counted: std::collections::BTreeMap<String, u64> = counters(run).into_iter().collect();
     let value = |column: &String| counted.get(column).map(ToString::to_string).unwrap_or_default();
     columns.iter().map(value).collect()
 }
 
-/// Formats a line of the CSV file. Values with a comma, a quote or a part of a line break are
-/// quoted (RFC 4180 §2).
+/// Formats a line of the CSV file. Values with a comma, a quote, a carriage return or a line feed
+/// are quoted (RFC 4180 §2).
 fn line(values: impl Iterator<Item = String>) -> String {
     let quoted = values.map(|value| {
         if value.contains([',', '"', '\r', '\n']) {

@@ -25,7 +25,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Describes the numbers of cells and runs, and their order.
+/// Describes how many cells and runs the sweep has, and in which order the runs were made.
 fn runs(report: &Report<'_>) -> String {
     let design = report.design;
     let (done, all) = (report.runs.len() as u64, design.run_count());
@@ -48,7 +48,7 @@ fn runs(report: &Report<'_>) -> String {
     )
 }
 
-/// Describes the maximum throughput, and how it was determined.
+/// Describes the rate that the report calls 100 %, and how this rate was determined.
 fn maximum(maximum: &Maximum) -> String {
     match maximum {
         Maximum::LineRate { bytes_per_second, explanation, .. } => format!(

@@ -13,7 +13,8 @@ use std::fmt::Write;
 /// Maximum width of a coloured cell in characters: a space, `100` and a space.
 const WIDEST: usize = 5;
 
-/// Minimum width of a cell in characters at which the map shows the rate as a figure.
+/// Minimum width of a cell, in characters, at which the map shows the rate as a number. A narrower
+/// cell shows only a shade.
 const NARROWEST_FIGURE: usize = 3;
 
 /// Returns the heat map of rates as text. Returns an empty string if the table has fewer than two
@@ -79,7 +80,8 @@ pub(crate) type Sign = (char, &'static str);
 /// The sign of a cell whose limit is not known.
 pub(crate) const UNKNOWN: Sign = ('?', "not identified");
 
-/// Returns the sign of a cell's limit. Several limits together have one sign.
+/// Returns the sign of a cell's limit. If a cell has several limits, they are the two buffers, and
+/// the sign stands for both together.
 pub(crate) fn sign(cell: &CellLimit) -> Sign {
     match (cell.limits.as_slice(), cell.is_flat) {
         ([limit], _) => (letter_of(*limit), limit.name()),
@@ -159,7 +161,7 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the heading of the map: the name of the horizontal axis, and the labels of the
-    /// columns. Only every n-th column is labelled if all labels would touch.
+    /// columns. Only every n-th column is labelled if the labels of all columns would touch.
     fn axis(&self) -> String {
         let labels: Vec<String> = self.shown.iter().map(ToString::to_string).collect();
         let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
@@ -167,9 +169,9 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // If only some columns are labelled, a label begins above the first column of its
-            // group. If columns are wide, the label is right-aligned like the figures of its
-            // column.
+            // If the labels with a space fit into the columns, each is right-aligned, like the
+            // figures below it. Otherwise a label begins above the first column of its group, and
+            // extends over the other columns of the group.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {
@@ -209,8 +211,9 @@ impl<'a> Map<'a> {
         row
     }
 
-    /// Returns the width of a figure in characters, without the space after it in a wide coloured
-    /// cell.
+    /// Returns the width of a figure in characters. In a coloured cell of more than
+    /// [`NARROWEST_FIGURE`] characters, the figure is one character narrower than the cell, because
+    /// a space follows it.
     fn figure_width(&self) -> usize {
         self.cell - usize::from(self.style.colour && self.cell > NARROWEST_FIGURE)
     }
@@ -220,7 +223,7 @@ impl<'a> Map<'a> {
         format!("{:<1$}", format!("{letter:>0$}", self.figure_width()), self.cell)
     }
 
-    /// Formats a measured cell whose rate is `share` of the best rate.
+    /// Formats a measured cell. `share` is the rate of the cell, divided by the best rate.
     fn cell_text(&self, share: f64) -> String {
         let shade = shade(share);
         if !self.style.colour {
@@ -235,8 +238,8 @@ impl<'a> Map<'a> {
         coloured(&text, shade)
     }
 
-    /// Formats a predicted cell whose rate is `share` of the best rate, with a tilde and without a
-    /// coloured background.
+    /// Formats a predicted cell, with a tilde and without a coloured background. `share` is the
+    /// predicted rate, divided by the best rate.
     fn predicted_text(&self, share: f64) -> String {
         let character = character(shade(share)).to_string();
         if self.cell < NARROWEST_FIGURE {

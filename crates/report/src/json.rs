@@ -37,18 +37,21 @@ struct PredictionsRecord {
     /// Rate with unlimited buffers, in bytes per second.
     capacity: f64,
     round_trip_seconds: f64,
-    /// Window that a byte of receive buffer provides, divided by the window that a byte of send
-    /// buffer provides.
+    /// Ratio of two windows: the window that one byte of receive buffer provides, divided by the
+    /// window that one byte of send buffer provides.
     receive_share: f64,
-    /// Overlap of the work on data with the round trip: 1 if both times add up, larger if the
-    /// longer time dominates.
+    /// Exponent that says how much sending at capacity overlaps with waiting for acknowledgements.
+    /// With 1, the two times add up. With a large exponent, the longer time alone determines the
+    /// rate.
     overlap: f64,
-    /// The accuracy of the model on measured cells, by cross-validation; `None` if it is not known.
+    /// The accuracy of the model, determined by cross-validation on measured cells; `None` if it is
+    /// not known.
     score: Option<ScoreRecord>,
     cells: Vec<PredictionRecord>,
 }
 
-/// The accuracy of the model, by predictions of measured cells from the other cells.
+/// The accuracy of the model by cross-validation: each measured cell is predicted from the other
+/// measured cells, and compared with its measured rate.
 #[derive(Serialize)]
 struct ScoreRecord {
     cells: usize,
@@ -78,12 +81,14 @@ struct CellRecord {
     low: f64,
     high: f64,
     percent_of_maximum: Option<f64>,
-    /// The limit of the cell: one factor, both buffers, or an empty list if no limit was
-    /// identified. The field is absent if the sweep has no limits.
+    /// The factors that limit the rate of the cell: one factor, both buffers together, or an empty
+    /// list if none was identified. The field is absent if the limits of the sweep were not
+    /// determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Limit>>,
-    /// Does neither a larger send buffer nor a larger receive buffer raise the rate? The field is
-    /// absent if the sweep has no limits.
+    /// Do larger buffers gain nothing? They gain nothing if no uncontended cell with a larger
+    /// buffer, at one end or at both ends, is more than 5 % faster. The field is absent if the
+    /// limits of the sweep were not determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     neither_buffer_matters: Option<bool>,
 }
@@ -105,8 +110,8 @@ struct EndPath {
 }
 
 impl Report<'_> {
-    /// Returns the sweep as a JSON document. `plan` is the whole plan, including the settings of
-    /// its engine.
+    /// Returns the sweep as a JSON document. `plan` is the complete plan: the design of this
+    /// report, and the settings of the engine.
     #[must_use]
     pub fn json(&self, plan: &impl Serialize) -> String {
         let end = |path: Option<FastPath>| path.map(|path| EndPath { share: path.share(), path });
@@ -127,7 +132,8 @@ impl Report<'_> {
                 .map(|predictions| self.predicted_record(predictions)),
             findings: &self.findings,
         };
-        // Strings, numbers and maps with string keys can always be written as JSON.
+        // The conversion cannot fail, because the document consists of strings, numbers and maps
+        // with string keys.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 

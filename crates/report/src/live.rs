@@ -63,7 +63,7 @@ impl LiveMap {
     }
 }
 
-/// Returns at most `room` sizes: all sizes, or every n-th if there are more.
+/// Returns at most `room` sizes: all sizes, or every n-th size if there are more than `room`.
 fn thinned(sizes: &[BufferSize], room: usize) -> impl Iterator<Item = BufferSize> {
     sizes.iter().copied().step_by(sizes.len().div_ceil(room).max(1))
 }

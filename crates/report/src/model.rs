@@ -1,5 +1,5 @@
-//! The section of the text report about the machine's speed, and about how well a model of this
-//! speed explains the rates.
+//! The section of the text report about changes of the machine's speed during the sweep. It also
+//! tells how much of the variation between runs a model of these changes explains.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -7,13 +7,15 @@ use linerate_evidence::stats::{Deviation, Sample};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The fit of the model in which the machine's speed changes during the sweep. Deviations are
-/// deviations of the logarithm of the rate.
+/// The fit of the model in which the machine's speed changes during the sweep. All deviations in
+/// this module are deviations of the natural logarithm of a rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Model {
-    /// Deviation of the runs from the medians of their cells.
+    /// Deviation of the runs from the simpler model, in which every run of a cell has the median
+    /// rate of that cell.
     cells_alone: Deviation,
-    /// Deviation of the runs from the model, which consists of the cells and the machine's speed.
+    /// Deviation of the runs from the full model, in which the rate also depends on the machine's
+    /// speed at the time of the run.
     with_speed: Deviation,
     /// The slowest and the fastest speed of the machine, as ratios to its mean speed.
     speeds: [f64; 2],
@@ -21,15 +23,15 @@ pub(crate) struct Model {
     baseline: Option<Baseline>,
 }
 
-/// The fit of the model in the baseline cell, which is measured throughout the sweep.
+/// The fit of the model in the baseline cell, whose runs are distributed over the whole sweep.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Baseline {
     /// Number of runs of the baseline cell.
     runs: usize,
-    /// Robust deviation of the logarithms of the rates from their median.
+    /// Robust deviation of the logarithms of the measured rates from their median.
     deviation_before: f64,
-    /// Robust deviation of the logarithms of the rates from their median, after correction to the
-    /// mean speed of the machine.
+    /// Robust deviation of the logarithms of the corrected rates from their median. A corrected
+    /// rate is the rate that the run would have had at the mean speed of the machine.
     deviation_after: f64,
 }
 

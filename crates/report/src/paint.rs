@@ -22,7 +22,8 @@ const CHARACTERS: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'
 /// colour-blind readers.
 const COLOURS: [u8; 10] = [53, 54, 60, 61, 31, 37, 36, 71, 149, 227];
 
-/// Returns the shade of `share` in tenths: 0 below 10 %, and 9 from 90 % on.
+/// Returns the shade of a rate, which is `share` of the best rate. Each shade covers a tenth: 0 is
+/// below 10 %, and 9 is from 90 % on.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
 pub(crate) fn shade(share: f64) -> usize {
     (share * 10.0).clamp(0.0, 9.0) as usize

@@ -26,7 +26,8 @@ const LINE: usize = 17;
 const CHARACTER: usize = 7;
 /// Height of the scatter plot in pixels.
 const SCATTER: usize = 150;
-/// Maximum number of marks in the scatter plot. Of more runs, only every n-th is drawn.
+/// Maximum number of marks in the scatter plot. If there are more runs, only every n-th run is
+/// drawn.
 const MOST_MARKS: usize = 2_000;
 
 /// Colours for the shades of the map, from the lowest value to the highest: dark violet over blue
@@ -132,7 +133,8 @@ impl Report<'_> {
             + &label(GAP, layout.map_end + LINE, "start", &send)
     }
 
-    /// Returns the scatter plot: the rate of each run over the smaller buffer of its cell.
+    /// Returns the scatter plot. Each mark is a run: its y value is the rate of the run, and its x
+    /// value is the smaller of the two buffers.
     fn scatter(&self, layout: &Layout) -> String {
         let sizes = self.sizes();
         let fastest = self.runs.iter().map(|run| run.bytes_per_second).fold(0.0, f64::max);
@@ -159,8 +161,8 @@ impl Report<'_> {
             let Cell { send, receive } = run.cell();
             let smaller = if send.bytes(payload) < receive.bytes(payload) { send } else { receive };
             let Some(index) = sizes.iter().position(|&size| size == smaller) else { continue };
-            // Marks of the same buffer size are spread sideways, so that they do not hide each
-            // other.
+            // Marks of runs with the same buffer size are shifted sideways by different distances,
+            // so that they do not hide each other.
             let spread = run.order as usize * 7 % step.saturating_sub(4).max(1);
             let x = layout.left + index * step + 2 + spread;
             let y = as_f64(bottom as u64) - run.bytes_per_second / fastest * as_f64(SCATTER as u64);
@@ -219,7 +221,8 @@ impl Layout {
         let labels = if is_upright { widest(columns) + 8 } else { LINE };
         let axis = GAP + captions.len() * LINE + 2 * LINE;
         let top = axis + labels + 8;
-        // The legend beside the map has ten steps of 18 pixels.
+        // A map of few rows gets the height of the legend beside it, which has ten steps of 18
+        // pixels.
         let map_end = top + (rows.len() * CELL).max(180);
         let scatter = map_end + 3 * LINE;
         let height = scatter + SCATTER + 3 * LINE;
@@ -256,8 +259,8 @@ fn captions(lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Returns the position of the centre of a row or column in pixels. `margin` is the edge of the
-/// first row or column.
+/// Returns the pixel position of the centre of row or column `number`. `margin` is the position at
+/// which the first row or column begins.
 const fn middle(margin: usize, number: usize) -> usize {
     margin + number * CELL + CELL / 2
 }

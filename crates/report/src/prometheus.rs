@@ -47,7 +47,8 @@ impl Metrics {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Adds a sample of the metric `name`, which must belong to the family begun last.
+    /// Adds a sample of the metric `name`. The most recent call of [`family`](Self::family) must
+    /// have had this name.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.0.push_str(name);
         for (index, (label, value)) in labels.iter().enumerate() {

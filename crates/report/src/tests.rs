@@ -9,8 +9,9 @@ use linerate_evidence::{
 };
 use std::collections::BTreeMap;
 
-/// Returns the rate of a run in bytes per second, for a sweep with buffers from 1 to 8 packets. The
-/// table has a ridge, a notch at 3 packets and one slow cell.
+/// Returns the invented rate of a run in bytes per second, for a sweep with buffers from 1 to 8
+/// packets. The rates form a ridge along the diagonal, with a notch at 3 packets. The cell with 8
+/// packets of send buffer and 1 packet of receive buffer is a hundred times too slow.
 fn rate(cell: Cell, repeat: u32) -> f64 {
     let column = [337.0, 575.0, 600.0, 718.0, 720.0, 719.0, 718.0, 718.0];
     let (send, receive) = (cell.send.packets().unwrap(), cell.receive.packets().unwrap());
@@ -38,7 +39,8 @@ fn runs(design: &Design) -> Vec<RunRecord> {
     runs
 }
 
-/// Returns the facts of a sweep on a half-duplex Ethernet of 10 Mb/s, as in 1988.
+/// Returns the facts of a sweep on a half-duplex Ethernet of 10 Mb/s, like that of the experiment
+/// of 1988.
 fn ethernet() -> Start {
     let mut start = start();
     let line_rate = LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() };
@@ -109,8 +111,8 @@ fn a_picture_has_room_for_the_labels_of_any_buffers() {
     design.receive_buffers = "1000001B,1048577B".parse().unwrap();
     let runs = records(&design, |cell, repeat| 1e9 * noise(cell, repeat, 0.1));
     let svg = Report::new(&design, &start(), &runs).picture();
-    // Labels left of the map end at this position. Each character is 7 pixels wide, so a label is
-    // not cut off if it is shorter than the space left of this position.
+    // Every row label ends at this x position, left of the map. A character is 7 pixels wide. A
+    // label is cut off at the left edge of the picture if its width exceeds this position.
     let left = svg.split("text-anchor=\"end\"").next().unwrap();
     let place = *numbers(left, "x").last().unwrap();
     let names =

@@ -27,8 +27,7 @@ impl Report<'_> {
 }
 
 /// Returns the verdict: whether the sweep is conclusive, and what limits the cells. The verdict
-/// consists of the findings that [`is_verdict`] selects, and is empty if there are no such
-/// findings.
+/// consists of the findings that [`is_verdict`] selects; empty if it selects none.
 fn verdict(findings: &[Finding], style: Style) -> String {
     let lines = findings
         .iter()
@@ -43,7 +42,7 @@ fn is_verdict(finding: &Finding) -> bool {
     matches!(finding.kind, Contended | Precision | Limits | Predicted)
 }
 
-/// Returns the findings as a list of sentences, without the findings of the verdict.
+/// Returns the findings that do not belong to the verdict, as a list of sentences.
 fn findings_text(findings: &[Finding], style: Style) -> String {
     let mut text = "What it means\n".to_owned();
     for finding in findings.iter().filter(|finding| !is_verdict(finding)) {

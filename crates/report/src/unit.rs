@@ -13,7 +13,8 @@ pub(crate) struct Unit {
     pub(crate) bytes: f64,
 }
 
-/// Rate in KB/s above which a report shows all its rates in MB/s.
+/// Highest rate, in KB/s, up to which a report uses the unit KB/s. If its best rate is higher, the
+/// report shows all its rates in MB/s.
 const MANY: f64 = 1e5;
 
 impl Unit {
@@ -26,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// Formats a rate without its unit, with at least three digits.
+    /// Formats a rate without its unit, with at least three significant digits.
     pub(crate) fn figure(self, bytes_per_second: f64) -> String {
         match bytes_per_second / self.bytes {
             value @ ..9.995 => format!("{value:.2}"),

@@ -9,7 +9,8 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 does not allow the other control characters, not even as escapes.
+            // XML 1.0 forbids most other control characters, even as escapes, so all of them are
+            // replaced.
             '\n' | '\t' => safe.push(character),
             control if control.is_control() => safe.push('\u{fffd}'),
             other => safe.push(other),

@@ -59,8 +59,8 @@ struct Scale {
 
 impl Scale {
     fn new([low, high]: [f64; 2], start: f64, end: f64) -> Self {
-        // The range of a single value would be empty, which would make `Scale::place` divide by
-        // zero.
+        // If the smallest and the largest value are equal, the scale is extended. Otherwise
+        // `Scale::place` would divide by zero.
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, start, end }
     }
@@ -151,8 +151,8 @@ impl Chart {
         ));
     }
 
-    /// Draws a series of points: a line with marks, and an area between the bounds of the
-    /// intervals.
+    /// Draws a series of points: a line with a mark at each point, and an area between the lower
+    /// and the upper bounds of their intervals.
     pub(crate) fn curve(&mut self, class: &str, points: &[Point]) {
         let place = |x: f64, y: f64| format!("{:.1} {:.1}", self.x.place(x), self.y.place(y));
         let upper = points.iter().map(|point| place(point.x, point.high));

@@ -24,7 +24,8 @@ const FIRST: [&str; 11] = [
 ];
 /// Maximum number of counters that are drawn as charts.
 const MOST: usize = 12;
-/// Maximum number of marks of a counter at one end. Of more runs, only every n-th is drawn.
+/// Maximum number of marks for the sender, and also for the receiver, in the chart of a counter. If
+/// there are more runs, only every n-th run is drawn.
 const MARKS: usize = 1_000;
 
 /// Returns the HTML content of the section about counters.
@@ -61,7 +62,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns the names of all counters of any run, beginning with the names in [`FIRST`].
+/// Returns the names of all counters that at least one run has. The names in [`FIRST`] come first.
 fn names_of(runs: &[RunRecord]) -> Vec<String> {
     let ends = runs.iter().flat_map(|run| [&run.counters.sender, &run.counters.receiver]);
     let names: BTreeSet<&str> =
@@ -87,7 +88,7 @@ type End = fn(&RunRecord) -> &EndCounters;
 const ENDS: [(&str, End); 2] =
     [("c0", |run| &run.counters.sender), ("c2", |run| &run.counters.receiver)];
 
-/// Does the counter differ between runs at either end?
+/// Does the counter have different values in different runs, at the sender or at the receiver?
 fn varies(runs: &[RunRecord], name: &str) -> bool {
     ENDS.iter().any(|&(_, end)| {
         let mut values = values(runs.iter(), name, end).map(|(_, value)| value);
@@ -96,7 +97,8 @@ fn varies(runs: &[RunRecord], name: &str) -> bool {
     })
 }
 
-/// Returns a chart of the counter at both ends, over the order of the runs.
+/// Returns a chart of the counter. The x axis is the position of a run in the schedule, and the two
+/// kinds of marks are the sender's and the receiver's values.
 fn chart(report: &Report<'_>, name: &str) -> String {
     let runs = report.runs;
     let ends = ENDS.iter().flat_map(|&(_, end)| values(runs.iter(), name, end));
@@ -115,7 +117,7 @@ fn chart(report: &Report<'_>, name: &str) -> String {
     )
 }
 
-/// Formats a number for an axis label with a suffix, such as `1.5M`.
+/// Formats a number for an axis label. Large numbers are scaled and get a suffix, such as `1.5M`.
 fn compact(value: f64) -> String {
     let scaled = |divisor: f64, suffix: &str| {
         let text = format!("{:.1}", value / divisor);

@@ -1,5 +1,5 @@
-//! The page's section of curves, which shows the medians and intervals of cells with increasing
-//! buffers.
+//! The page's section of curves: medians of cells and their 95 % intervals, plotted over the buffer
+//! size.
 
 use super::chart::{Chart, LARGE, Point};
 use super::elements::{legend, paragraph};
@@ -9,9 +9,9 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
 
-/// Returns the HTML content of the section of curves. One curve shows the cells with equal buffers.
-/// Two further curves vary the buffer of one end, while the buffer of the other end has its largest
-/// size.
+/// Returns the HTML content of the section of curves. The first curve shows the cells with equal
+/// buffers. In the second and the third curve, only the buffer of one end varies, and the other end
+/// always has its largest buffer.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let table = &report.table;
     let (Some(&send), Some(&receive)) = (table.sends().last(), table.receives().last()) else {
@@ -68,8 +68,9 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns the point of a cell at the buffer size that varies along its curve; `None` if this size
-/// is not in `sizes`.
+/// Returns the point of `cell` on a curve. `varying` is the buffer size that distinguishes the cell
+/// from the other cells of the curve. The x value is the index of that size in `sizes`; returns
+/// `None` if `sizes` does not contain it.
 fn point(
     cell: &CellSummary<'_>,
     varying: BufferSize,
@@ -94,7 +95,7 @@ fn point(
     })
 }
 
-/// Returns the x value of the buffer size with this index.
+/// Returns the x value of the buffer size with this index in the list of sizes.
 fn as_x(index: usize) -> f64 {
     as_f64(index as u64)
 }

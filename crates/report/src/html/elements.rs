@@ -32,7 +32,8 @@ pub(crate) fn details(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
 }
 
-/// Returns a legend of lines. Each entry has a style class and a name.
+/// Returns a legend that explains the lines of a chart. Each entry has the style class and the name
+/// of a line.
 pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     let swatch =
         |class: &str| format!("<g class=\"{class}\"><path class=\"line\" d=\"M0 6L28 6\"/></g>");
@@ -40,7 +41,8 @@ pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>())
 }
 
-/// Returns a legend of marks. Each entry has a style class and a name.
+/// Returns a legend that explains the marks of a chart. Each entry has the style class and the name
+/// of a kind of mark.
 pub(crate) fn marks_legend(entries: &[(&str, &str)]) -> String {
     let swatch = |class: &str| format!("<path class=\"dots {class}\" d=\"M8 6h0M20 6h0\"/>");
     let entries = entries.iter().map(|(class, name)| entry(&swatch(class), name));
@@ -55,7 +57,7 @@ fn entry(swatch: &str, name: &str) -> String {
     )
 }
 
-/// Returns a section of the page with a heading, to which links refer by `id`.
+/// Returns a section of the page. `id` becomes the identifier of its heading, to which links refer.
 pub(crate) fn section(id: &str, heading: &str, content: &str) -> String {
     format!(
         "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{}</h2>\n{content}</section>\n",

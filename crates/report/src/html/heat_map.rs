@@ -16,8 +16,8 @@ use linerate_verdict::CellSummary;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Maximum number of rows and of columns of the heat map. Of more buffer sizes, only every n-th is
-/// shown.
+/// Maximum number of rows, and maximum number of columns, of the heat map. If there are more buffer
+/// sizes, only every n-th size is shown.
 const MOST: usize = 64;
 /// Maximum number of rows in the table of all cells.
 const MOST_CELLS: usize = 4_096;
@@ -38,7 +38,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     format!("{}{}{}", map.introduction(), map.map(), map.cells())
 }
 
-/// Returns at most [`MOST`] sizes: all sizes, or every n-th if there are more.
+/// Returns at most [`MOST`] sizes: all sizes, or every n-th size if there are more than [`MOST`].
 fn thinned(sizes: &[BufferSize]) -> Vec<BufferSize> {
     sizes.iter().copied().step_by(sizes.len().div_ceil(MOST).max(1)).collect()
 }
@@ -78,8 +78,8 @@ impl Map<'_> {
         ))
     }
 
-    /// Returns the radio buttons, the map, an empty paragraph for details of the selected cell, and
-    /// the legends.
+    /// Returns the radio buttons, the map and the legends. Between map and legends is an empty
+    /// paragraph, in which the script of the page describes the selected cell.
     fn map(&self) -> String {
         let packets =
             |sizes: &[BufferSize]| sizes.first().is_some_and(|size| size.packets().is_some());
@@ -126,7 +126,8 @@ impl Map<'_> {
         text + "</div>\n"
     }
 
-    /// Returns the table cell of a measured cell, with the text of all layers.
+    /// Returns the table cell of a measured cell. It contains the texts of all layers (rate, limit
+    /// and spread), of which the style sheet shows one.
     fn cell(&self, cell: &CellSummary<'_>) -> String {
         let share = if self.best > 0.0 { cell.median() / self.best } else { 0.0 };
         let spread = spread(cell);
@@ -178,7 +179,8 @@ impl Map<'_> {
         )
     }
 
-    /// Returns the letter and the name of a cell's limit; `None` if the report has no limits.
+    /// Returns the letter and the name of the factor that limits the rate of a cell; `None` if the
+    /// report has no limits.
     fn sign(&self, cell: &CellSummary<'_>) -> Option<Sign> {
         let limits = &self.report.limits;
         let found = limits.iter().find(|limit| limit.cell == cell.cell);
@@ -198,7 +200,7 @@ impl Map<'_> {
         format!("<ul class=\"shades limit\" aria-label=\"Letters of the limits\">{entries}</ul>\n")
     }
 
-    /// Returns the table of at most [`MOST_CELLS`] cells in figures.
+    /// Returns the table that lists at most [`MOST_CELLS`] cells, with all their values as numbers.
     fn cells(&self) -> String {
         let maximum = self.report.start.maximum.bytes_per_second();
         let row = |cell: &CellSummary<'_>| {
@@ -238,7 +240,8 @@ impl Map<'_> {
 const LIMIT_LAYER: &str =
     "<label><input type=\"radio\" name=\"layer\" value=\"limit\"> Limit</label>";
 
-/// Returns the style class of a limit. Related limits share a class, and so have one colour.
+/// Returns the style class of a limit. Related limits have a common class, and therefore the same
+/// colour.
 fn class_of((letter, _): Sign) -> String {
     let group = match letter {
         'S' => 0,
@@ -262,7 +265,7 @@ fn spread(cell: &CellSummary<'_>) -> Option<f64> {
     (slowest > 0.0 && cell.rates.values().len() > 1).then(|| cell.rates.max() / slowest - 1.0)
 }
 
-/// Formats a spread in per cent.
+/// Formats a spread in per cent: a dash if it is not known, and `>999` above 999 %.
 fn spread_text(spread: Option<f64>) -> String {
     match spread {
         None => "–".to_owned(),

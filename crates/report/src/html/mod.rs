@@ -24,7 +24,7 @@ use serde_json::Value;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The sections of the page, each with its identifier and heading.
+/// The sections of the page, each as a pair of the identifier (for links) and the heading.
 const SECTIONS: [(&str, &str); 7] = [
     ("meaning", "What it means"),
     ("cells", "All cells"),
@@ -36,11 +36,12 @@ const SECTIONS: [(&str, &str); 7] = [
 ];
 
 impl Report<'_> {
-    /// Returns the report as an HTML page. `plan` is the whole plan, including the settings of its
-    /// engine.
+    /// Returns the report as an HTML page. `plan` is the complete plan: the design of this report,
+    /// and the settings of the engine.
     #[must_use]
     pub fn html(&self, plan: &impl Serialize) -> String {
-        // Strings, numbers and maps with string keys can always be written as JSON.
+        // The conversion cannot fail, because a plan consists of strings, numbers and maps with
+        // string keys.
         let plan = serde_json::to_value(plan).unwrap_or(Value::Null);
         let contents = [
             self.meaning(),
@@ -102,11 +103,12 @@ impl Report<'_> {
         )
     }
 
-    /// Returns a note if runs of the plan are missing; empty if all runs are complete.
+    /// Returns a note if some runs of the plan are not complete; empty if all are, or if the sweep
+    /// has a time budget.
     fn partial(&self) -> String {
         let (done, all) = (self.runs.len() as u64, self.design.run_count());
-        // With a time budget, missing cells are predicted, and a finding says so. The note would
-        // only repeat that finding.
+        // A time budget usually leaves some runs of the plan unmade. Their cells are predicted, and
+        // a finding says so. The note would only repeat that finding.
         if done >= all || self.design.budget.is_some() {
             return String::new();
         }

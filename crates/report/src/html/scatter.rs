@@ -7,7 +7,7 @@ use crate::unit::Unit;
 use linerate_evidence::stats::as_f64;
 use linerate_evidence::{RunRecord, notation};
 
-/// Maximum number of marks in a chart. Of more runs, only every n-th is drawn.
+/// Maximum number of marks in a chart. If there are more runs, only every n-th run is drawn.
 const MOST: usize = 5_000;
 /// Maximum number of rows in the table of runs.
 const MOST_ROWS: usize = 2_000;
@@ -51,7 +51,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns at most `most` runs: all runs, or every n-th if there are more.
+/// Returns at most `most` runs: all runs, or every n-th run if there are more than `most`.
 pub(crate) fn thinned(runs: &[RunRecord], most: usize) -> impl Iterator<Item = &RunRecord> {
     runs.iter().step_by(runs.len().div_ceil(most).max(1))
 }
