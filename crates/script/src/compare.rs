@@ -17,8 +17,8 @@ impl Differences {
         }
     }
 
-    /// Compares a part of the packets, unless the script leaves it unspecified (`expected` is
-    /// `None`).
+    /// Compares one part of the two packets. The part counts as equal if the script leaves it
+    /// unspecified (`expected` is `None`).
     fn compare_specified<T: Copy + PartialEq>(
         &mut self,
         part: &'static str,
@@ -118,8 +118,8 @@ fn marks_match(expected: &IpMarks, actual: &IpMarks) -> bool {
     }
 }
 
-/// Returns whether the TCP options agree, regardless of their order and padding. Stacks differ in
-/// order and padding, and a receiver must accept any order and padding (RFC 9293 §3.2).
+/// Returns whether both segments have equal TCP options. Their order and padding may differ,
+/// because stacks choose both freely and a receiver must accept any (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, actual: &SegmentOptions, settings: &Settings) -> bool {
     let (SegmentOptions::List(expected), SegmentOptions::List(actual)) = (expected, actual) else {
         return true;
@@ -176,8 +176,8 @@ fn kind(option: &SegmentOption) -> u8 {
     }
 }
 
-/// Returns `actual` in the script's notation: without the IP header fields that `expected` leaves
-/// unspecified.
+/// Returns the host's packet `actual` for the report of a difference. IP header fields that the
+/// script leaves unspecified in `expected` are left out.
 pub(crate) fn without_unspecified(mut actual: Packet, expected: &Packet) -> Packet {
     let (ip, expected) = (actual.ip_mut(), expected.ip());
     if let Marks::Byte(byte) = ip.marks {

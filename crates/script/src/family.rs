@@ -1,11 +1,13 @@
-//! The IP version over which a script runs. A script that is written for IPv4 can run over IPv6.
-//! Each address is replaced by the IPv6 address that contains it, and each ICMP error by the ICMPv6
-//! error with the same meaning. MTUs grow by the difference between the header lengths.
+//! The IP version over which a script runs. A script that is written for IPv4 can also run over
+//! IPv6. Each of its addresses is then replaced by the IPv6 address that contains it, and each ICMP
+//! error by the ICMPv6 error with the same meaning. Its MTUs grow by 20 bytes, the difference
+//! between the header lengths.
 
 use crate::syntax::{Settings, embedded};
 use std::net::{IpAddr, SocketAddr};
 
-/// Number of bytes by which an IPv6 header is longer than an IPv4 header.
+/// Difference between the lengths of an IPv6 header (40 bytes) and an IPv4 header without options
+/// (20 bytes).
 pub(crate) const LONGER: u16 = 20;
 
 /// The IP version over which a script runs.
@@ -39,19 +41,21 @@ impl Family {
     }
 }
 
-/// Returns the number of bytes by which IP headers are longer than the script assumes, when it runs
-/// with `settings`.
+/// Returns the number of bytes by which IP headers on the wire are longer than those that the
+/// script assumes. The script assumes headers of the IP version in `script`; the packets have the
+/// IP version in `settings`.
 pub(crate) const fn longer(script: &Settings, settings: &Settings) -> u16 {
     if script.local.is_ipv4() && settings.local.is_ipv6() { LONGER } else { 0 }
 }
 
-/// Converts an address of a script to the IP version of `like`: over IPv6, to the IPv6 address that
-/// contains it.
+/// Returns an address of a script in the IP version of the address `like`. An IPv4 address becomes
+/// the IPv6 address that contains it, if `like` is an IPv6 address.
 pub(crate) fn address_like(like: IpAddr, address: IpAddr) -> IpAddr {
     if like.is_ipv6() { to_ipv6(address) } else { address }
 }
 
-/// Converts the address and port of an endpoint in a script to the IP version of `like`.
+/// Returns the address and port of an endpoint in a script, with the address in the IP version of
+/// `like`.
 pub(crate) fn end_like(like: IpAddr, end: SocketAddr) -> SocketAddr {
     SocketAddr::new(address_like(like, end.ip()), end.port())
 }

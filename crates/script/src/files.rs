@@ -69,8 +69,8 @@ impl FileError {
 }
 
 impl ScriptFile {
-    /// Reads a script. The options in `options`, such as `--ignore_push`, apply after those in the
-    /// file.
+    /// Reads a script. Each of `options`, such as `--ignore_push`, takes precedence over the
+    /// options at the head of the script.
     ///
     /// # Errors
     /// [`FileError`]: the file cannot be read, or is not a valid script.
@@ -90,8 +90,9 @@ impl ScriptFile {
 }
 
 impl ScriptFiles {
-    /// Reads the scripts of `paths`, ordered by name. A path is a file, or a folder whose `*.pkt`
-    /// files are read at any depth. An unreadable file does not prevent the others from being read.
+    /// Reads the scripts of `paths`, ordered by name. A path is that of a file or a folder. In a
+    /// folder, all `*.pkt` files are read, also those in its subfolders. If a file cannot be read,
+    /// the others are read nevertheless.
     ///
     /// # Errors
     /// [`FileError`]: one of `paths` does not exist, or a folder contains no script.

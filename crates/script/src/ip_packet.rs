@@ -21,7 +21,8 @@ pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Su
     }
 }
 
-/// Builds an IP packet with this payload, or the fragment of that packet that `ip` specifies.
+/// Builds an IP packet with this payload. If `ip` specifies a fragment, builds only this fragment
+/// of the packet.
 ///
 /// # Errors
 /// The reason why no packet of this IP version can have the header fields in `ip`.
@@ -130,8 +131,9 @@ const fn type_of_service(marks: Marks) -> TypeOfService {
     }
 }
 
-/// Returns the bytes of a fragment, and whether more fragments follow it. Bytes after the end of
-/// `whole` are zero.
+/// Returns the bytes from offset `piece.first` to offset `piece.last` of the fragmentable part
+/// `whole`, and whether more fragments follow. If `piece.last` lies beyond the end of `whole`, the
+/// missing bytes are zero.
 fn part(mut whole: Vec<u8>, piece: &Piece) -> (Vec<u8>, bool) {
     let (first, last) = (piece.first as usize, piece.last as usize);
     let more = last < whole.len();
@@ -139,8 +141,8 @@ fn part(mut whole: Vec<u8>, piece: &Piece) -> (Vec<u8>, bool) {
     (whole[first..last].to_vec(), more)
 }
 
-/// Prepends extension headers to `rest`, a header or payload with the protocol number `next`.
-/// Returns the protocol number of the first header, and all bytes.
+/// Prepends extension headers to `rest`, which begins with a header or a payload of the protocol
+/// number `next`. Returns the protocol number of the first extension header, and all bytes.
 fn chained(chain: &[ExtensionHeader], next: Protocol, rest: Vec<u8>) -> (Protocol, Vec<u8>) {
     chain.iter().rev().fold((next, rest), |(next, rest), header| {
         let (kind, mut bytes) = match *header {
@@ -160,8 +162,9 @@ fn chained(chain: &[ExtensionHeader], next: Protocol, rest: Vec<u8>) -> (Protoco
     })
 }
 
-/// Returns the bytes of an options header with one option, which has the type `option` and four
-/// bytes of data. For `None`, the option is padding of equal length (PadN).
+/// Returns the bytes of a Hop-by-Hop or Destination Options header with one option. The option has
+/// the type `option` and four bytes of data. Without a type, it is four bytes of padding (PadN), so
+/// that the header has the same length.
 fn options(option: Option<u8>) -> Vec<u8> {
     vec![0, 0, option.unwrap_or(1), 4, 0, 0, 0, 0]
 }
@@ -229,8 +232,8 @@ impl<'a> ParsedPacket<'a> {
         pseudo_header(self.ends, self.protocol, self.payload.len())
     }
 
-    /// Returns whether the payload begins with the header of its protocol, as all but later
-    /// fragments do.
+    /// Returns whether the payload begins with the header of its protocol. This is so for a whole
+    /// packet and for the first fragment, but not for the other fragments.
     pub(crate) fn has_header(&self) -> bool {
         self.fragment.is_none_or(|(_, offset, _)| offset == 0)
     }

@@ -6,10 +6,10 @@ use linerate_units::Duration;
 
 /// A host under test, with its link and its clock. Times count from the start of the script.
 pub(crate) trait Machine {
-    /// Maximum wait for an event that has no time in the script.
+    /// Maximum time to wait for an event to which the script gives any time (`*`).
     const MAX_WAIT: Duration;
-    /// Whether the timers of the host are coarse. If so, the tolerance for the time of an event
-    /// grows with the time since the previous event.
+    /// Whether the host's timers may fire late by a fraction of their duration. If so, the
+    /// tolerance for the time of an event grows with the time since the previous event.
     const HAS_COARSE_TIMERS: bool;
 
     /// Returns the present time.
@@ -28,8 +28,8 @@ pub(crate) trait Machine {
     /// Applies a setting, such as a sysctl, to the host.
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError>;
 
-    /// Starts a system call. A socket that the call creates gets the number `name`. Returns `None`
-    /// if the call waits. Only one call can be in progress.
+    /// Starts a system call. A socket that the call creates gets the number `name`. Returns the
+    /// result, or `None` if the call has not returned yet. Only one call can be in progress.
     fn begin(
         &mut self,
         call: &Call,

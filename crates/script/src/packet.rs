@@ -15,8 +15,9 @@ pub(crate) struct Captured {
     pub(crate) line: Option<LineMark>,
 }
 
-/// Maximum number of packets from the host that wait for comparison with the script. Further
-/// packets are dropped: a script that leaves so many has failed before.
+/// Maximum number of packets from the host that wait for comparison with the script. Packets beyond
+/// this number are dropped. That changes no verdict, because a script that expects so few of the
+/// host's packets has already failed.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
 /// TCP option kind of experiments (RFC 4727).
@@ -63,8 +64,9 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
                 let mut field = [0; 12];
                 let padded =
                     TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
-                // The padding of the encoder is removed, because the script specifies padding
-                // itself.
+                // The encoder has padded the option to a multiple of four bytes. This padding is
+                // removed, because the script writes the padding that it wants as options of its
+                // own.
                 bytes.extend_from_slice(&field[padded - option.length()..padded]);
             }
             SegmentOption::Other(kind, data) => {
@@ -178,8 +180,9 @@ pub(crate) fn icmp_message(
     message
 }
 
-/// Returns the part of a host's packet that an ICMP error quotes: the IP header, and `quoted`, the
-/// first eight bytes of the payload. The whole payload has `length` bytes.
+/// Returns the part of a host's packet that an ICMP error quotes: an IP header, followed by
+/// `quoted`, the first eight bytes of the payload. The IP header gives `length` as the length of
+/// the whole payload.
 pub(crate) fn quote(
     (host, peer): Ends,
     protocol: Protocol,
@@ -201,9 +204,9 @@ pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
     }
 }
 
-/// Returns whether a script can expect this packet, which must be from `local` to `remote`. Scripts
-/// expect TCP segments, UDP datagrams, and errors and echoes of ICMP. A host also sends other
-/// messages on its own, such as Neighbour Discovery.
+/// Returns whether a script can expect this packet from the host. The packet must go from `local`
+/// to `remote`, and be a TCP segment, a UDP datagram, or an ICMP error or echo. Other packets, such
+/// as those of Neighbour Discovery, are ignored, because a host sends them on its own.
 pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> bool {
     /// The largest ICMPv6 type that a script can expect. Neighbour Discovery and MLD have larger
     /// types.
@@ -220,8 +223,7 @@ pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> boo
     is_wanted && packet.ends == (local, remote)
 }
 
-/// Returns whether the acknowledgement number of a segment with these flags is valid: whether ACK
-/// is set.
+/// Returns whether the acknowledgement number of a segment with these flags is valid (ACK is set).
 pub(crate) fn acknowledges(flags: TcpFlags) -> bool {
     flags.contains(TcpFlags::ACK)
 }

@@ -52,7 +52,7 @@ pub enum Verdict {
     Refused {
         /// Line of the script that needs the feature.
         line: u32,
-        /// The missing feature, and what to use instead.
+        /// The missing feature, and an alternative to it.
         what: String,
     },
     /// The host could not be run, because of an error of the machine.

@@ -12,8 +12,8 @@ fn all() -> Vec<ScriptFile> {
     found.scripts
 }
 
-/// The beginning of the comment before `--ip_version=ipv4` in a script that depends on IPv4. The
-/// reason follows it.
+/// Beginning of the comment that a script must have before `--ip_version=ipv4`. The rest of the
+/// comment gives the reason why the script cannot run over IPv6.
 const IPV4_ONLY: &str = "// IPv4 only: ";
 
 /// Runs scripts, and returns the descriptions of those that do not pass.
@@ -63,7 +63,7 @@ fn runs_of_a_script_are_identical() {
     }
 }
 
-/// The first line of a script states the rule that is tested, with the section of the RFC.
+/// Each script must begin with a comment that states the tested rule and the section of its RFC.
 #[test]
 fn every_script_starts_with_its_rule() {
     for file in all() {

@@ -77,7 +77,8 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Lines that establish a connection, to which the generated lines can refer.
+/// Lines that establish a connection. They precede the generated lines, which can refer to the
+/// connection.
 const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = \
                          0\n+0 listen(3, 1) = 0\n\
     +0 < S 0:0(0) win 1000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n+0 < . 1:1(0) ack 1 win 1000\n\

@@ -1,7 +1,7 @@
 //! Runs the scripts of this repository against the kernel of this machine, in network namespaces.
 //!
-//! Times are not compared. The kernel and linerate must agree on the segments and their order,
-//! which a busy machine cannot change. `linerate script compare` compares times as well.
+//! Times are not compared, because a busy machine changes them. The kernel must send the segments
+//! that the scripts expect, in their order. `linerate script compare` also compares times.
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
@@ -10,10 +10,10 @@ use linerate_script::{Family, Options, ScriptFiles, Verdict, run_on_kernel, run_
 use linerate_units::Duration;
 use std::path::Path;
 
-/// Maximum duration of a script in this test. Longer scripts are run only on request.
+/// Maximum duration of a script in this test, in virtual time. Longer scripts are skipped.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Folders of scripts that test behaviours which do not depend on real time: a pause of the machine
-/// does not change the result.
+/// Folders whose scripts this test runs. Their results do not depend on real time, so a pause of
+/// the machine does not change them.
 const TIMELESS: [&str; 15] = [
     "challenge-ack",
     "close",
@@ -31,12 +31,12 @@ const TIMELESS: [&str; 15] = [
     "timestamps",
     "window",
 ];
-/// The beginning of a comment at the head of a script on which Linux differs from linerate. The
-/// reason follows it.
+/// Beginning of a comment in the scripts on which Linux and linerate differ; such scripts are
+/// skipped. The rest of the comment gives the reason for the difference.
 const DIFFERS: &str = "// Linux differs: ";
 
-/// Runs the short scripts against the kernel. Returns their number, and the descriptions of those
-/// that do not pass.
+/// Runs the short scripts in [`TIMELESS`] against the kernel. Returns the number of scripts that
+/// were run, and descriptions of those that did not pass.
 fn run_short_scripts(family: Family) -> (usize, String) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
     let folders = TIMELESS.map(|folder| scripts.join(folder));
@@ -50,8 +50,8 @@ fn run_short_scripts(family: Family) -> (usize, String) {
             continue;
         }
         let report = run_on_kernel(&file.script, &options).unwrap();
-        // Over IPv6, the kernel refuses small MTUs of an interface. Scripts that need them are
-        // skipped.
+        // The kernel gives IPv6 no interface with an MTU below 1,280 bytes. Scripts with such an
+        // MTU are refused at line 1, and are skipped here.
         if family == Family::Ipv6 && matches!(report.verdict, Verdict::Refused { line: 1, .. }) {
             continue;
         }

@@ -6,8 +6,9 @@ use crate::packet::udp_datagram;
 use crate::syntax::{Datagram, IpMarks};
 use linerate_wire::{UdpDatagram, UdpHeader};
 
-/// Returns whether a UDP packet has the ports that the script expects. True also if the script
-/// gives no ports, or the packet has none: only the first fragment of a datagram has ports.
+/// Returns whether a UDP packet has the ports that the script expects. Returns true if there is
+/// nothing to compare: the script gives no ports, or the packet is a fragment after the first and
+/// has no UDP header.
 pub(super) fn has_ports_of(packet: &ParsedPacket<'_>, expected: &Datagram) -> bool {
     match (expected.ports, ports(packet)) {
         (Some(expected), Some(actual)) => expected == actual,
@@ -20,9 +21,9 @@ fn ports(packet: &ParsedPacket<'_>) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// Returns the number of data bytes of the whole datagram or echo to which a fragment belongs. Only
-/// the last fragment determines this number. An earlier fragment is taken as part of a datagram
-/// with `expected` bytes of data, if it fits into that datagram.
+/// Returns the number of data bytes of the datagram or echo to which a packet belongs. Of several
+/// fragments, only the final one shows where the datagram ends. For an earlier fragment, the result
+/// is the length `expected` by the script, if the fragment lies within a datagram of that length.
 pub(super) fn data_of_fragment(packet: &ParsedPacket<'_>, expected: u16) -> u16 {
     let Some((_, first, more)) = packet.fragment else { return expected };
     let end = first + u32::try_from(packet.payload.len()).unwrap_or(u32::MAX);

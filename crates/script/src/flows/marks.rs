@@ -1,18 +1,20 @@
-//! Flow labels and identifications of the host's packets. They have names in the script, because
-//! hosts choose them at random.
+//! Flow labels and identifications of the host's packets. Hosts choose these numbers at random, so
+//! a script cannot know them. The script writes a number of its own in place of each, called the
+//! name of the host's number.
 
 use crate::ip_packet::ParsedPacket;
 use crate::syntax::{IpMarks, LineMark, Marks, Piece};
 use std::collections::BTreeMap;
 
-/// The numbers that the host has chosen for one header field, keyed by their names. A name is the
-/// number by which the script refers to the host's number.
+/// The numbers that the host has chosen for one header field. The key of each entry is the number
+/// by which the script refers to the host's number.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<u32, u32>);
 
 impl Names {
-    /// Returns the script's name of the number `live`. A new number gets the name that the script
-    /// expects, unless another number has this name already.
+    /// Returns the script's name for `live`, a number in a packet of the host. A number that occurs
+    /// for the first time gets the name `expected`, which the script uses for this packet. If
+    /// another number already has that name, the result is `live` itself.
     fn of(&mut self, live: u32, expected: Option<u32>) -> u32 {
         if let Some((&name, _)) = self.0.iter().find(|(_, known)| **known == live) {
             return name;
@@ -35,8 +37,9 @@ pub(super) struct LearntMarks {
 }
 
 impl LearntMarks {
-    /// Returns the IP header fields of a packet from the host that a script can specify. The
-    /// script's names replace the host's flow label and identification.
+    /// Returns the IP header fields of a packet from the host, limited to the fields that a script
+    /// can specify. The flow label and the identification are replaced by their names in the
+    /// script.
     pub(super) fn of_packet(
         &mut self,
         packet: &ParsedPacket<'_>,

@@ -28,8 +28,8 @@ impl Flows {
             }
             IcmpBody::Error { field, quoted } => {
                 let mut field = field.unwrap_or_else(|| match icmp.kind.code {
-                    // ICMPv6 reports an unknown protocol by the offset of the Next Header field,
-                    // which is 6.
+                    // This error of ICMPv6 gives the offset of the field with the unknown protocol:
+                    // the Next Header field, at offset 6.
                     "protocol_unreachable" if host.is_ipv6() => 6,
                     _ => 0,
                 });
@@ -51,7 +51,8 @@ impl Flows {
         })
     }
 
-    /// Returns the start of a packet from the host, as an ICMP error to the host quotes it.
+    /// Returns the quoted packet inside an ICMP error that is sent to the host: the beginning of a
+    /// packet that the host could have sent.
     fn quote(&self, quoted: Quoted) -> Result<Vec<u8>, String> {
         let mut first = [0; 8];
         let (protocol, (local, remote), length) = match quoted {
@@ -77,9 +78,9 @@ impl Flows {
         Ok(quote((self.settings.local, self.settings.remote), protocol, first, length))
     }
 
-    /// Translates an ICMP message from the host to the script's notation. An error must quote a
-    /// packet that the host received, and an echo reply must have the data of the script's
-    /// requests.
+    /// Translates an ICMP message from the host to the script's notation. The message is invalid if
+    /// it is an error that quotes no packet the host received. It is also invalid if it is an echo
+    /// reply whose data differ from those in the script's echo requests.
     ///
     /// # Errors
     /// The reason why the message is invalid.
@@ -135,9 +136,9 @@ fn is_checksum_right(packet: &ParsedPacket<'_>) -> bool {
     }
 }
 
-/// Returns whether `quote` is the beginning of `packet`, and as long as the RFCs require. ICMP
-/// quotes at least eight bytes of the payload (RFC 1122 §3.2.2). ICMPv6 quotes as much as fits the
-/// minimum MTU (RFC 4443 §2.4 c).
+/// Returns whether an ICMP error may quote `packet` by `quote`. The quote must be the beginning of
+/// the packet, and long enough. ICMP quotes at least eight bytes of the payload (RFC 1122 §3.2.2).
+/// ICMPv6 quotes as much as fits the minimum MTU (RFC 4443 §2.4 c).
 fn is_quote(packet: &[u8], quote: &[u8], address: IpAddr) -> bool {
     let least = match address {
         IpAddr::V4(_) => packet.len().min(28),

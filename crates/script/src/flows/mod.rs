@@ -13,38 +13,40 @@ use marks::LearntMarks;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Initial sequence number of the script's peers on the wire. It is close to 2^32, so that scripts
-/// test the wrap-around.
+/// Initial sequence number of the script's peers on the wire. It is close to 2^32, so that sequence
+/// numbers wrap around after 2,000 bytes, and each script tests that.
 const PEER_BEGIN: u32 = u32::MAX - 2_000;
 /// Port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
 
-/// Number of the last packets to the host that are kept, because an ICMP error from the host may
-/// quote them.
+/// Maximum number of packets to the host that are stored. The most recent ones are stored, because
+/// an ICMP error from the host may quote them.
 const QUOTABLE: usize = 64;
 
 /// All connections of a script, and its datagrams and messages.
 #[derive(Debug)]
 pub(crate) struct Flows {
     settings: Settings,
-    /// Number of bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers on the wire are longer than those that the script
+    /// assumes: 20 if a script for IPv4 runs over IPv6, otherwise 0.
     longer: u16,
-    /// The last packets to the host, at most [`QUOTABLE`].
+    /// The most recent packets to the host, at most [`QUOTABLE`].
     received: VecDeque<Vec<u8>>,
     /// The flow labels and identifications of the host's packets.
     marks: LearntMarks,
     /// The ports of the host and of its peer, for datagrams whose ports the script does not give.
     datagram_ports: (u16, u16),
     list: Vec<Flow>,
-    /// Index of the connection to which segments without ports belong; `None` before the first
-    /// connection.
+    /// Index of the connection to which a segment belongs if the script gives it no ports; `None`
+    /// before the first connection.
     current: Option<usize>,
     /// Whether a socket listens, so that the next SYN of the script opens a connection.
     is_awaited: bool,
     /// Number of `connect` calls whose SYN has not been seen yet.
     connecting: usize,
-    /// Fast Open cookies on the wire, by their values in the script. A script can use any value for
-    /// a cookie of the host; a cookie of the peer is sent as the script writes it.
+    /// Fast Open cookies on the wire. The key of each is the value by which the script refers to
+    /// it. A script can write any value for a cookie that the host has generated. A cookie of the
+    /// peer is not translated: its value on the wire is that in the script.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -63,17 +65,20 @@ struct Flow {
     remote_port: u16,
     local: Option<Origin>,
     remote: Option<Origin>,
-    /// Initial sequence number of a new SYN that the peer sent on the existing connection, until
-    /// the host answers this SYN with one of its own; `None` if no such SYN is pending.
+    /// Initial sequence number of a SYN that the peer sent on this connection after it was
+    /// established. It applies once the host answers with a SYN of its own. `None` if no such SYN
+    /// is unanswered.
     offered: Option<Origin>,
-    /// TSvals on the wire, by their values in the script.
+    /// TSvals that the host has sent. The key of each is the value by which the script refers to
+    /// it.
     timestamps: BTreeMap<u32, u32>,
     /// The MSS that the peer announced.
     mss: u16,
     first_timestamp: Option<(u32, u32)>,
 }
 
-/// Initial sequence number of one direction: `live` on the wire, `script` in the script.
+/// Initial sequence number of one direction of a connection: on the wire (`live`) and in the script
+/// (`script`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
     live: u32,
@@ -84,8 +89,9 @@ struct Origin {
 const DEFAULT_ORIGIN: Origin = Origin { live: PEER_BEGIN, script: 0 };
 
 impl Origin {
-    /// Converts a sequence number of the script to the sequence number on the wire. In a SYN the
-    /// script's number is absolute, otherwise relative to the SYN.
+    /// Converts a sequence number of the script to that on the wire. In a SYN, the script writes
+    /// absolute numbers. In all other segments, it writes numbers relative to the SYN of this
+    /// direction.
     const fn to_live(self, number: u32, is_syn: bool) -> u32 {
         number.wrapping_add(self.live).wrapping_sub(if is_syn { self.script } else { 0 })
     }
@@ -116,14 +122,16 @@ impl Flows {
         self.is_awaited = true;
     }
 
-    /// Notes that the application opens a connection. Its local port becomes known with the SYN.
+    /// Notes that the application opens a connection. The connection is added when its SYN is seen,
+    /// because only the SYN shows its local port.
     pub(crate) const fn connect(&mut self) {
         self.connecting += 1;
     }
 
-    /// Returns whether a packet from the host belongs to the connection of `expected`. As in
-    /// packetdrill, packets of other connections are skipped. An invalid packet counts as belonging
-    /// to every connection, so that it is compared and reported.
+    /// Returns whether a packet from the host belongs to the same connection as the packet
+    /// `expected` by the script. As in packetdrill, packets of other connections are skipped. An
+    /// invalid packet counts as belonging to every connection, so that it is not skipped but
+    /// reported.
     pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Packet) -> bool {
         let Ok(packet) = ParsedPacket::parse(packet) else { return true };
         match expected {
@@ -260,8 +268,8 @@ impl Flows {
         self.list.len() - 1
     }
 
-    /// Returns whether `actual` is the first of several segments that the script writes as one
-    /// segment. A script may do so for segments larger than the peer's MSS.
+    /// Returns whether `actual` is the first of several segments that the script writes as the one
+    /// segment `expected`. A script may do so if `expected` is larger than the peer's MSS.
     pub(crate) fn is_burst(&self, expected: &Packet, actual: &Packet) -> bool {
         let (Packet::Segment(expected), Packet::Segment(actual)) = (expected, actual) else {
             return false;
@@ -275,8 +283,8 @@ impl Flows {
             && actual.length < expected.length
     }
 
-    /// Translates a packet from the host to the script's numbers. `expected` contains the values
-    /// that the script uses for the packet's timestamps and cookies.
+    /// Translates a packet from the host to the script's numbers. A timestamp or cookie that the
+    /// host sends for the first time gets the value that the script writes in `expected`.
     ///
     /// # Errors
     /// The reason why the packet is invalid.
@@ -371,8 +379,9 @@ impl Flow {
         }
     }
 
-    /// Returns the TSval on the wire to which the script's TSecr `echo` refers. A value that the
-    /// script has not used is extrapolated from the first timestamp.
+    /// Converts a TSecr of the script to the TSecr on the wire: the host's TSval that the script
+    /// calls `echo`. If no packet of the host had a TSval with this name, it is extrapolated from
+    /// the first one that had a name.
     fn echo_to_live(&self, echo: u32) -> u32 {
         match (self.timestamps.get(&echo), self.first_timestamp) {
             (Some(live), _) => *live,
@@ -426,8 +435,8 @@ impl Flow {
     }
 }
 
-/// Returns the value that the script uses for a cookie of the host. For a new cookie, this is the
-/// value in `expected`.
+/// Returns the value by which the script refers to a cookie that the host has sent. A cookie that
+/// occurs for the first time gets the value in `expected`, the options that the script expects.
 fn cookie_to_script(
     cookie: Vec<u8>,
     expected: &[SegmentOption],

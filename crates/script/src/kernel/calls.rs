@@ -20,12 +20,14 @@ use std::sync::Arc;
 /// Size of the buffer for the value of a socket option, in bytes.
 const OPTION_ROOM: usize = 512;
 
-/// The addresses and header lengths that the application of a script assumes.
+/// The addresses that a script's calls use by default, and the difference in header length between
+/// the script's IP version and that of the packets.
 #[derive(Debug)]
 pub(super) struct Application {
     local: SocketAddr,
     remote: SocketAddr,
-    /// Number of bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers on the wire are longer than those that the script
+    /// assumes.
     longer: u16,
 }
 
@@ -44,17 +46,18 @@ impl Application {
         attempt(call, name, descriptors, self).unwrap_or_else(|error| Answer::error(errno(&error)))
     }
 
-    /// Returns the address that a call names, or else the default `usual`, in the IP version of the
-    /// host.
+    /// Returns the address that a call gives, in the IP version of the host. If the call gives no
+    /// address, returns `usual`, the default for this kind of call.
     fn address(&self, address: Option<SocketAddr>, usual: SocketAddr) -> SocketAddr {
         end_like(self.local.ip(), address.unwrap_or(usual))
     }
 
-    /// Returns the kernel's socket option for an option of the script. Over IPv6, an option of IPv4
-    /// is replaced by the IPv6 option with the same meaning.
+    /// Returns the socket option to set or read in the kernel for an option of the script. If the
+    /// host uses IPv6, an option of the level `SOL_IP` is replaced by the IPv6 option with the same
+    /// meaning.
     fn option(&self, option: SocketOption) -> SocketOption {
-        /// The options of IPv4 with their counterparts: `IP_TOS`, `IP_TTL`, `IP_MTU_DISCOVER` and
-        /// `IP_MTU`.
+        /// Option numbers of IPv4, each with that of its IPv6 counterpart: `IP_TOS`, `IP_TTL`,
+        /// `IP_MTU_DISCOVER` and `IP_MTU`.
         const COUNTERPARTS: [(i64, i64); 4] = [(1, 67), (2, 16), (10, 23), (14, 24)];
         const IPV6: i64 = 41;
         let counterpart = COUNTERPARTS.iter().find(|(name, _)| *name == option.name);
@@ -66,8 +69,9 @@ impl Application {
         }
     }
 
-    /// Converts the value of a socket option to the value that the script assumes. If a script for
-    /// IPv4 runs over IPv6, the two values differ for an MTU, which includes the IP header.
+    /// Converts the value of a socket option from the kernel to the value that a script for IPv4
+    /// expects. The two differ only for an MTU when the script runs over IPv6, because the MTU
+    /// includes the IP header.
     fn value(&self, option: SocketOption, number: i64) -> i64 {
         const IP_MTU: i64 = 14;
         let is_mtu = (option.level, option.name) == (0, IP_MTU);
@@ -163,14 +167,15 @@ fn write(socket: &OwnedFd, transfer: &Transfer, application: &Application) -> io
     const FAST_OPEN: i64 = 0x2000_0000;
     let mut bytes = transfer.data.clone().unwrap_or_default();
     bytes.resize(transfer.count, 0);
-    // A write to a closed connection must not kill the process with SIGPIPE.
+    // MSG_NOSIGNAL: otherwise, a write to a closed connection would kill the process with SIGPIPE.
     let flags = SendFlags::from_bits_retain(bits(transfer.flags)) | SendFlags::NOSIGNAL;
     if transfer.address.is_some() || transfer.flags & FAST_OPEN != 0 {
         let remote = application.address(transfer.address, application.remote);
         return Ok(sendto(socket, &bytes, flags, &remote)?);
     }
     match send(socket, &bytes, flags) {
-        // A datagram of a socket without a peer goes to the default peer.
+        // The script wrote a datagram without an address, on a socket without a peer. By default,
+        // such a datagram goes to the script's peer.
         Err(rustix::io::Errno::DESTADDRREQ) => {
             Ok(sendto(socket, &bytes, flags, &application.remote)?)
         }

@@ -32,8 +32,8 @@ impl Descriptors {
     /// Shuts down both directions of all sockets, which wakes calls that wait for them.
     pub(super) fn shut_down_sockets(&self) {
         for descriptor in self.lock().values() {
-            // Shutdown fails for an epoll instance. No call waits on it without a timeout, so that
-            // is harmless.
+            // Shutdown fails for an epoll instance and cannot wake a call that waits on it. That is
+            // harmless, because every such call has a timeout.
             let _ = rustix::net::shutdown(&**descriptor, Shutdown::Both);
         }
     }

@@ -26,8 +26,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 use worker::Worker;
 
-/// Time limit of a call that the script expects to return immediately. It is long, because the
-/// machine may be busy.
+/// Time limit of a call that the script expects to return immediately. The limit is generous,
+/// because a busy machine may delay the call.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Flag `MSG_ERRQUEUE` of `recvmsg`.
@@ -99,7 +99,8 @@ struct KernelMachine {
     begin: Instant,
     local: IpAddr,
     remote: IpAddr,
-    /// Number of bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers on the wire are longer than those that the script
+    /// assumes.
     longer: u16,
     sent: VecDeque<Captured>,
     finished: Option<(Duration, Answer)>,
@@ -109,8 +110,8 @@ impl KernelMachine {
     fn new(settings: &Settings, longer: u16) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        // The TUN device accepts packets of any size, because a script may send packets that exceed
-        // the host's MTU. Only the kernel's interface has this MTU.
+        // The TUN device must accept packets of any size, because a script may send packets that
+        // exceed the host's MTU. The host's MTU is set only on the kernel's interface, after this.
         let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig {
             name: "tun0".to_owned(),
@@ -130,12 +131,13 @@ impl KernelMachine {
                 Ipv6Addr::UNSPECIFIED.into()
             }
         };
-        // The interface is brought up first. An address that is added after that can be used
-        // immediately.
+        // The interface must be up before it gets an address. Otherwise an IPv6 address could not
+        // be used immediately.
         interface.set_up()?;
         interface.add_address(settings.local, 16)?;
         interface.add_route(everywhere, 0, None)?;
-        // Scripts assume this congestion control. The default differs between machines.
+        // Scripts are written for CUBIC, but the default congestion control differs between
+        // machines.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
         let worker = Worker::start(waiter.doorbell(), settings, longer)
@@ -229,7 +231,8 @@ impl Machine for KernelMachine {
 
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError> {
         let Setting { name, value, .. } = setting;
-        // Only sysctls of the network namespace are set; others would change the whole machine.
+        // Only sysctls below `net.ipv4` are set, because they belong to the network namespace of
+        // the script. Other sysctls would change the whole machine.
         let own = name.starts_with("net.ipv4.")
             && name.chars().all(|next| next.is_ascii_alphanumeric() || "._".contains(next));
         let path = format!("/proc/sys/{}", name.replace('.', "/"));

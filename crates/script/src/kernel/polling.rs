@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Maximum timeout of `epoll_wait`, in milliseconds. The call must end by itself, because nothing
-/// interrupts it when the script ends.
+/// Timeout in milliseconds of an `epoll_wait` to which the script gives no timeout. The call must
+/// return by itself, because nothing interrupts it when the script ends.
 const LONGEST: i64 = 60_000;
 
 /// Executes `poll` on descriptors of the kernel.

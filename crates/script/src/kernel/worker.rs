@@ -1,4 +1,5 @@
-//! The thread that executes the application's system calls one after the other. Each call may wait.
+//! The thread that executes the application's system calls one after the other. A call may block
+//! without delaying the rest of the script.
 
 use super::calls::Application;
 use super::descriptors::Descriptors;
@@ -42,11 +43,13 @@ impl Worker {
 
     /// Makes the thread execute a call. A socket that the call creates gets the number `name`.
     pub(super) fn begin(&self, call: &Call, name: i32) {
-        // Sending cannot fail, because the thread exists as long as this value.
+        // Sending cannot fail, because the thread, which receives, ends only after this `Worker` is
+        // dropped.
         let _ = self.calls.send((call.clone(), name));
     }
 
-    /// Returns the time and the result of the last call; `None` until the call has returned.
+    /// Returns the result of the call in progress, and the time at which the call returned; `None`
+    /// if it has not returned yet.
     pub(super) fn finished(&self) -> Option<(Instant, Answer)> {
         self.answers.try_recv().ok()
     }
@@ -57,8 +60,8 @@ impl Worker {
     }
 }
 
-/// Wakes a waiting call, so that the thread ends. Otherwise the thread would keep the script's
-/// network namespace in existence.
+/// Wakes a call that is still waiting, so that the thread ends. A thread that did not end would
+/// keep the script's network namespace in existence.
 impl Drop for Worker {
     fn drop(&mut self) {
         self.descriptors.shut_down_sockets();

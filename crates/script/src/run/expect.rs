@@ -9,7 +9,8 @@ use crate::syntax::{Event, Packet, Segment, When, seconds};
 use linerate_units::Duration;
 
 impl<M: Machine> Run<'_, M> {
-    /// Checks that the host sends `expected` between the times `first` and `last`.
+    /// Checks that the host sends the packet `expected`, not before the time `first` and not after
+    /// the time `last`.
     pub(super) fn expect(
         &mut self,
         event: &Event,
@@ -78,8 +79,9 @@ impl<M: Machine> Run<'_, M> {
         self.check_call(now)
     }
 
-    /// Waits until `limit` for the next packet of the connection of `expected`. Returns this
-    /// packet, if one was sent, and the number of skipped packets of other connections.
+    /// Waits until `limit` for the next packet of the same connection as `expected`. Packets of
+    /// other connections are skipped. Returns the packet, if one was sent, and the number of
+    /// skipped packets.
     fn next_of_flow(
         &mut self,
         expected: &Packet,

@@ -14,9 +14,10 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Maximum number of packets in the trace of a report; further ones are omitted.
+/// Maximum number of packets in the trace of a report. Packets after these are omitted.
 const TRACED: usize = 10_000;
-/// Additional time to wait for a late packet, so that the report can say when it arrived.
+/// Time to wait for a packet, or for the return of a call, after its latest permitted time. The
+/// script has failed by then, but the report can say when the event happened.
 const GRACE: Duration = Duration::from_millis(500);
 /// Time to wait for a packet if times are not compared.
 const UNTIMED_GRACE: Duration = Duration::from_secs(10);
@@ -24,14 +25,14 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 /// Options for running a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to compare only events and their order, not times. This suits real time on a busy
-    /// machine.
+    /// Whether times are not compared, but only the events and their order. This suits a host that
+    /// runs in real time on a busy machine.
     pub untimed: bool,
     /// The IP version over which the script runs.
     pub family: Family,
 }
 
-/// A script that is being run.
+/// The run of a script on a host: the script, the host, and the state of the run.
 #[derive(Debug)]
 pub(crate) struct Run<'a, M> {
     script: &'a Script,
@@ -41,7 +42,7 @@ pub(crate) struct Run<'a, M> {
     /// The call in progress: its line in the script, the call, and the time at which it should
     /// return. `None` between calls.
     waiting: Option<(u32, &'a CallEvent, Duration)>,
-    /// Number of the socket to whose connection assertions refer; `None` before the first
+    /// Number of the socket of the connection that assertions examine; `None` before the first
     /// connection.
     current_socket: Option<i32>,
     printed: String,
@@ -98,7 +99,8 @@ impl<'a, M: Machine> Run<'a, M> {
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
     }
 
-    /// Adds the packets that were sent after the last expected packet to the trace.
+    /// Adds the remaining packets to the trace: those that the host sent after the final packet
+    /// that the script expects.
     fn trace_remaining(&mut self) {
         let now = self.machine.now();
         while let Ok(Some(Captured { at, bytes, .. })) = self.machine.next_packet(now) {
@@ -183,8 +185,8 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Returns the tolerance for an event at time `at`. With coarse timers it grows with the time
-    /// since the previous event, which was at `since`.
+    /// Returns the tolerance for an event at time `at`. If the host's timers are coarse, the
+    /// tolerance grows with the time from `since`, when the previous event happened, to `at`.
     fn tolerance(&self, since: Duration, at: Duration) -> Duration {
         let settings = &self.script.settings;
         let coarse = if M::HAS_COARSE_TIMERS { settings.tolerance_per_mille } else { 0 };
@@ -216,7 +218,8 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Compares the result of the call in progress, if it returns before `until`.
+    /// Waits until `until` for the call in progress to return. If it returns, compares its result
+    /// with the expected one.
     fn check_call(&mut self, until: Duration) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let Some((at, answer)) = self.machine.finish(until)? else { return Ok(()) };
@@ -224,7 +227,8 @@ impl<'a, M: Machine> Run<'a, M> {
         self.compare(line, event, ends, (at, &answer))
     }
 
-    /// Waits for the call in progress, and fails if it does not return in time.
+    /// Waits for the call in progress, and compares its result. Returns an error if the call does
+    /// not return within the tolerance and [`GRACE`] after its expected time.
     fn await_call(&mut self) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let now = self.machine.now();
@@ -313,8 +317,8 @@ impl Stop {
 }
 
 impl When {
-    /// Returns the earliest and the latest time of an event, given the time `base` of the previous
-    /// event.
+    /// Returns the earliest and the latest permitted time of an event, given the time `base` of the
+    /// previous event. An event with any time (`*`) must happen within `timeout` after `base`.
     fn span(self, base: Duration, timeout: Duration) -> (Duration, Duration) {
         match self {
             Self::At(at) => (at, at),

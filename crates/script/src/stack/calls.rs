@@ -22,8 +22,8 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Executes a call. Returns `None` if the call must wait; the caller then tries the call again
-    /// after the next event.
+    /// Executes a call. Returns `None` if the call must wait. The caller then repeats this attempt
+    /// after each event of the host.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
             Call::Socket { nonblocking, datagrams } => {
@@ -129,7 +129,7 @@ impl StackMachine {
             Some(Socket::Datagrams { .. }) => return Err(Errno::OPNOTSUPP),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
-        // BSD queues one connection more than the backlog specifies.
+        // The sum is the actual limit: BSD queues one connection more than `backlog`.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
         let options = ListenOptions {
             backlog,
@@ -254,9 +254,9 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Executes `connect` on a socket that is already connecting or connected. During the
-    /// handshake, returns `None` if the call may wait (`waits`), and otherwise the error
-    /// `EALREADY`.
+    /// Executes `connect` on a socket on which `connect` was called before, or whose connection was
+    /// accepted. During the handshake, the result depends on `waits`. A blocking call waits
+    /// (`None`), and a non-blocking call fails with `EALREADY`.
     pub(super) fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
         let state = match self.connection(fd) {
             Ok(connection) => connection.state(),
@@ -277,7 +277,7 @@ impl StackMachine {
         }
     }
 
-    /// Returns the error that ended the connection, unless it was returned before.
+    /// Returns the error that ended the connection, unless an earlier call has already returned it.
     pub(super) fn take_error(&mut self, fd: i32) -> Option<Errno> {
         let error = self.connection(fd).ok()?.error().map(of_connection)?;
         let Some(Socket::Connection { is_error_taken, .. }) = self.sockets.get_mut(fd) else {
@@ -305,9 +305,9 @@ impl StackMachine {
         Some(closed.map(|()| Answer::of(0)).map_err(errno))
     }
 
-    /// Returns whether `close` must wait until the peer has acknowledged all data and the FIN
-    /// (`SO_LINGER`). During this wait, the application still owns the connection. Unread data end
-    /// the wait, because `close` then sends a RST.
+    /// Returns whether `close` must still wait (`SO_LINGER`), because the peer has not acknowledged
+    /// all data and the FIN. While it waits, the connection still belongs to the application. If
+    /// there are unread data, `close` does not wait, because it then sends a RST.
     fn lingers(&mut self, fd: i32, began: Duration) -> bool {
         let Ok(handle) = self.handle(fd) else { return false };
         let Ok(connection) = self.connection(fd) else { return false };
@@ -320,8 +320,8 @@ impl StackMachine {
         let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
         if self.now.since(self.begin) >= began + wait {
-            // The linger time is over. As in Linux, the connection then continues in the
-            // background.
+            // The linger time is over, so `close` returns. As in Linux, the connection continues to
+            // send its data in the background.
             let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
             return false;
         }

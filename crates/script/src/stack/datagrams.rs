@@ -121,8 +121,9 @@ impl StackMachine {
         Ok(error.map(errno))
     }
 
-    /// Returns the path MTU of a connected socket in bytes, as if the packets had the IP header
-    /// that the script assumes.
+    /// Returns the path MTU of a connected socket, in bytes, as the script expects it. If a script
+    /// for IPv4 runs over IPv6, the path MTU is reduced by the difference between the header
+    /// lengths.
     pub(super) fn datagram_path_mtu(&mut self, fd: i32) -> Result<usize, Errno> {
         let handle = self.datagrams(fd)?;
         let mtu = self.host.stack_mut().udp_path_mtu(self.now, handle).map_err(errno)?;

@@ -17,10 +17,10 @@ pub(super) struct Epoll {
 #[derive(Debug)]
 struct Watch {
     event: EpollEvent,
-    /// Whether the socket may be reported. With `EPOLLONESHOT` it is reported only once until it is
-    /// armed again.
+    /// Whether events of the socket may be reported. With `EPOLLONESHOT`, a report disarms the
+    /// socket, until `EPOLL_CTL_MOD` arms it again.
     is_armed: bool,
-    /// Whether an event has occurred since the last report (`EPOLLET`).
+    /// Whether an event has occurred since the most recent report of the socket (`EPOLLET`).
     is_new: bool,
 }
 
@@ -58,8 +58,9 @@ impl Epoll {
         Ok(Answer::of(0))
     }
 
-    /// Returns the sockets that may be reported now, each with the events that were requested for
-    /// it.
+    /// Returns the sockets whose readiness `epoll_wait` must check now, each with the events
+    /// requested for it. These are the armed sockets, except edge-triggered ones without an event
+    /// since their last report.
     pub(super) fn due(&self) -> impl Iterator<Item = (i32, EpollEvent)> {
         let is_due = |watch: &Watch| {
             watch.is_armed && (watch.is_new || watch.event.events & EDGE_TRIGGERED == 0)

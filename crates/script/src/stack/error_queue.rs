@@ -8,8 +8,8 @@ use bytes::Bytes;
 use linerate_units::Duration;
 use std::collections::VecDeque;
 
-/// Maximum number of entries of a socket that are pending or unread. At this limit, writes are
-/// refused.
+/// Maximum number of entries in a socket's queue, unread and pending ones together. While the queue
+/// is full, writes on the socket are refused.
 const MAX_ENTRIES: usize = 1_024;
 
 const TX_SOFTWARE: i64 = 1 << 1;
@@ -32,10 +32,11 @@ const ACKNOWLEDGED: i64 = 2;
 pub(super) struct ErrorQueue {
     pub(super) zero_copy: bool,
     timestamping: i64,
-    /// Stream position from which the keys of timestamps count (`SOF_TIMESTAMPING_OPT_ID`).
+    /// Stream position that counts as zero in the keys of timestamps. It is set by
+    /// `SOF_TIMESTAMPING_OPT_ID`.
     first: u64,
-    /// Number of bytes written, including those that were unacknowledged when the queue was
-    /// created.
+    /// Stream position of the next byte to be written. It counts from the byte that was the first
+    /// unacknowledged one when the queue was created.
     written: u64,
     next_id: u32,
     waiting: VecDeque<Waiting>,
@@ -46,18 +47,19 @@ pub(super) struct ErrorQueue {
 /// acknowledged.
 #[derive(Debug)]
 struct Waiting {
-    /// Stream position of the end of the write's data.
+    /// Stream position after the last byte of the write.
     end: u64,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// A buffer of zero-copy write number `id`. It is finished when its data are acknowledged and
-    /// nothing else refers to `memory`. The last buffer, marked by `is_last`, then completes the
-    /// write.
+    /// One buffer of the zero-copy write with number `id`. The buffer is released when its data are
+    /// acknowledged and nothing else refers to `memory`. A write can have several buffers;
+    /// releasing the one with `is_last` completes the write.
     ZeroCopy { id: u32, memory: Bytes, is_last: bool },
-    /// Timestamp of the last byte of a write, at position `key`.
+    /// A timestamp of the kind `kind`, such as sent or acknowledged. `key` is the position of the
+    /// last byte of its write, or 0 without `SOF_TIMESTAMPING_OPT_ID`.
     Timestamp { kind: i64, key: u32 },
 }
 
@@ -89,8 +91,9 @@ impl ErrorQueue {
         Self { zero_copy: self.zero_copy, ..Self::default() }
     }
 
-    /// Adds a write of `taken` bytes. `memory` is set for a zero-copy write, `control` selects
-    /// timestamps. `is_last` marks the last bytes of a call.
+    /// Adds the pending entries of a write of `taken` bytes. `memory` has the data of a zero-copy
+    /// write. `control` has the timestamps that a control message of this call requests; `None`
+    /// selects those of the socket option. `is_last` is false if the call will write more bytes.
     fn note_write(
         &mut self,
         taken: usize,
@@ -118,8 +121,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Makes the entries readable whose data have been sent or acknowledged, with the time `at`.
-    /// Returns whether there were any.
+    /// Makes those entries readable whose data have now been sent or acknowledged, as each
+    /// requires. Timestamps get the time `at`. Returns whether an entry became readable.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
         let acknowledged = self.written.saturating_sub(unacknowledged);
@@ -144,8 +147,8 @@ impl ErrorQueue {
         self.notices.len() > before
     }
 
-    /// Adds the completion of zero-copy write `id`. If the completion of the preceding write is
-    /// unread, both become one entry.
+    /// Makes the completion of zero-copy write `id` readable. If the newest readable entry is the
+    /// completion of the preceding write, that entry is extended to cover both writes.
     fn complete(&mut self, id: u32) {
         match self.notices.back_mut() {
             Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {
@@ -170,8 +173,8 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // The script's link does not support scatter-gather, so data of zero-copy writes
-                // are copied into packets.
+                // The script's link does not support scatter-gather. Data of zero-copy writes are
+                // therefore copied into packets, as this code reports.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
                 data: last.into(),
@@ -203,8 +206,8 @@ impl StackMachine {
             .or_insert_with(|| ErrorQueue { written: written as u64, ..ErrorQueue::default() })
     }
 
-    /// Executes `setsockopt(SO_TIMESTAMPING)`. The keys of timestamps count from the first
-    /// unacknowledged byte.
+    /// Executes `setsockopt(SO_TIMESTAMPING)`. If `SOF_TIMESTAMPING_OPT_ID` is newly set, the keys
+    /// of timestamps count from the first byte that is unacknowledged now.
     pub(super) fn set_timestamping(&mut self, fd: i32, flags: i64) -> Result<(), Errno> {
         let connection = self.connection(fd).map(|connection| connection.unacknowledged_bytes());
         let queue = self.error_queue(fd);
@@ -264,7 +267,8 @@ impl StackMachine {
         Ok(Answer { result: Ok(0), output: Output::Message(Vec::new(), control) })
     }
 
-    /// Returns whether timestamps of this socket are returned together with the packet.
+    /// Returns whether an entry with a timestamp also has to contain the packet. This is so without
+    /// `SOF_TIMESTAMPING_OPT_TSONLY`.
     pub(super) fn returns_packets(&self, fd: i32) -> bool {
         let wants = |queue: &ErrorQueue| {
             queue.timestamping & TX != 0 && queue.timestamping & OPT_TSONLY == 0

@@ -32,7 +32,7 @@ pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
         linerate_tcp::Error::Aborted => Errno::CONNABORTED,
         linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
         linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        // `Reset`, and errors caused by a fault of the peer.
+        // `Reset`, and the other errors for which the peer is responsible.
         _ => Errno::CONNRESET,
     }
 }

@@ -1,5 +1,6 @@
-//! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A). A write can open its
-//! connection, and a listener limits its pending Fast Open connections.
+//! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A). The first write on a
+//! socket can open its connection. A listener has a limit of connections that are opened by Fast
+//! Open and whose handshake is not complete.
 
 use super::StackMachine;
 use super::calls::DONT_WAIT;
@@ -69,8 +70,8 @@ pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     Some(FastOpenKeys { current: key(current)?, previous })
 }
 
-/// Parses a key such as `00112233-44556677-8899aabb-ccddeeff`: four words, which Linux stores in
-/// little-endian order. Returns `None` for any other text.
+/// Parses a key such as `00112233-44556677-8899aabb-ccddeeff`, which has four words. Linux stores
+/// each word in little-endian order. Returns `None` for any other text.
 fn key(text: &str) -> Option<[u8; 16]> {
     let words: Option<Vec<[u8; 4]>> = text
         .split('-')
@@ -90,8 +91,9 @@ impl StackMachine {
         })
     }
 
-    /// Sets the Fast Open limit of a listener. The listener is created anew, which is possible as
-    /// long as it has no connections.
+    /// Sets the Fast Open limit of a listener. The listener is closed and created anew. That has no
+    /// other effect, because [`StackMachine::fast_open_obstacle`] refuses the option once a SYN has
+    /// arrived.
     pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
         let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
             return Err(Errno::INVAL);
@@ -104,9 +106,9 @@ impl StackMachine {
         self.listen_at(fd, local, &options)
     }
 
-    /// Executes a write with `MSG_FASTOPEN`: opens the connection, with as much data as the SYN can
-    /// carry. Returns `None` if the call must wait: a blocking call writes the rest after the peer
-    /// has answered.
+    /// Executes a write with `MSG_FASTOPEN`: opens the connection, with as much of the data as the
+    /// SYN can carry. Returns `None` if the call must wait. A blocking call waits until the peer
+    /// has answered, and then writes the rest of the data.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -151,9 +153,9 @@ impl StackMachine {
         }
     }
 
-    /// Opens a connection whose SYN is to carry the first write. Returns true if the SYN waits for
-    /// that write. Without a cookie, the SYN requests a cookie and is sent immediately; the result
-    /// is then false.
+    /// Opens a connection whose SYN is to carry the data of the first write. Returns true if the
+    /// host has a cookie of the peer, so that the SYN waits for that write. Returns false if it has
+    /// none: the SYN then requests a cookie, and is sent immediately.
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
@@ -167,8 +169,9 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // A cookie exists, so the SYN waits for data. The connection just opened has not sent its
-        // SYN, so the peer does not notice that it is aborted.
+        // There is room for data on the SYN, so the host has a cookie. The connection was opened
+        // only to find that out. It is aborted before it has sent its SYN, and opened again with
+        // the first write.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddr::new(self.remote, self.ports.1);
@@ -177,7 +180,8 @@ impl StackMachine {
         Ok(true)
     }
 
-    /// Opens a connection. Returns the number of bytes of data that its SYN carries.
+    /// Opens a connection, and writes as much of the transfer's data as its SYN can carry. Returns
+    /// the number of these bytes.
     fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
         self.open(transfer.fd, transfer.address, true)?;
         let handle = self.handle(transfer.fd)?;

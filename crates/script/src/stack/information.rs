@@ -1,5 +1,6 @@
-//! The fields of Linux's `struct tcp_info`, computed from [`linerate_tcp::Information`]. Times are
-//! in microseconds, times since an event in milliseconds, windows in segments.
+//! The fields of Linux's `struct tcp_info`, computed from [`linerate_tcp::Information`]. Durations
+//! such as the RTT are in microseconds, times since an event are in milliseconds, and congestion
+//! windows are in segments.
 
 use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
@@ -48,7 +49,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
-            // Linux reports this number while there is no slow start threshold yet.
+            // While there is no slow start threshold, Linux reports this number in its place.
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },
@@ -60,7 +61,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "sacked" => segments(information.sacked),
         "lost" => segments(information.lost),
         "retrans" => segments(information.repeated_in_flight),
-        // Linux counts the SYN as delivered too.
+        // Like Linux, count the SYN as one delivered segment.
         "delivered" => {
             1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1)))
         }

@@ -33,8 +33,9 @@ use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of turns at one instant of virtual time. A host that still has work after so many
-/// turns never becomes idle, so the script is ended.
+/// Maximum number of turns at one instant of virtual time. If the host still has work after so many
+/// turns, it would never become idle, and the script could not continue. The script is ended with
+/// an error.
 const TURNS: usize = 100_000;
 /// The seed of the host. It is constant, so that every run of a script is identical.
 const SEED: [u8; 32] = *b"a script always finds this host.";
@@ -57,7 +58,8 @@ struct StackMachine {
     host: Host<ScriptLink>,
     begin: Instant,
     now: Instant,
-    /// Number of bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers on the wire are longer than those that the script
+    /// assumes.
     longer: u16,
     local: IpAddr,
     remote: IpAddr,
@@ -95,13 +97,14 @@ impl StackMachine {
         let everywhere = if settings.local.is_ipv4() { IpCidr::ALL_IPV4 } else { IpCidr::ALL_IPV6 };
         let here = IpCidr::new(settings.local, 16).unwrap_or(everywhere);
         let mut config = StackConfig::new(mac, here);
-        // Header compression expects the IP identification to grow by one with each packet (RFC
-        // 1144 §3.2.2).
+        // Header compression works best if the IP identification grows by one with each packet,
+        // because that takes no bytes in the compressed header (RFC 1144 §3.2.2).
         config.count_packets = settings.line == Some(Line::Cslip);
         let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
-        // The clock does not start at zero, so that a time that was never set is noticed.
+        // The clock does not start at zero. A time of zero would otherwise be mistaken for one that
+        // was never set.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             host: Host::new(stack, ScriptLink::new(settings.mtu.into(), settings.line)),
@@ -149,8 +152,8 @@ impl StackMachine {
         end_like(self.local, end)
     }
 
-    /// Takes the packets and events that the host has produced. Packets wait for comparison with
-    /// the script, and events update the sockets.
+    /// Takes the packets and events that the host has produced since the last call. Packets are
+    /// queued for comparison with the script; events update the state of the sockets.
     fn collect(&mut self) {
         let at = self.now();
         while let Some((bytes, line)) = self.host.link_mut().fetch() {
@@ -168,7 +171,8 @@ impl StackMachine {
         }
     }
 
-    /// Tries the call in progress again. Returns whether the call has returned.
+    /// Repeats the attempt to execute the call in progress. Returns whether the call has returned
+    /// now.
     fn retry_call(&mut self) -> bool {
         let Some((call, name, began)) = self.waiting.clone() else { return false };
         let Some(answer) = self.attempt(&call, name, began) else { return false };
@@ -254,8 +258,8 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The MTU in a script of IPv4 includes an IPv4 header. Over IPv6 the difference to the
-            // longer IPv6 header is subtracted.
+            // A script for IPv4 expects an MTU that includes an IPv4 header. Over IPv6, the host's
+            // MTU includes an IPv6 header, so it is reduced by the difference.
             let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
             value.saturating_sub(longer.into())
         })

@@ -1,5 +1,5 @@
-//! The link between the host and the script: a queue of IP packets without delay, or a serial line
-//! that carries them.
+//! The link between the host and the script. It is a queue of IP packets without delay. If the
+//! script specifies a serial line, each packet is also encoded for the line and decoded again.
 
 use crate::ip_packet::ParsedPacket;
 use crate::syntax::{Line, LineMark};
@@ -48,10 +48,10 @@ impl ScriptLink {
         }
     }
 
-    /// Delivers a packet to the host.
+    /// Delivers a packet to the host. `mark` can request that the serial line damages or loses it.
     ///
     /// # Errors
-    /// The reason why the packet cannot be damaged or lost.
+    /// The reason why the packet cannot be damaged or lost, such as the lack of a serial line.
     pub(super) fn put(
         &mut self,
         now: Instant,

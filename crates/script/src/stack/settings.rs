@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 
 /// Minimum RTO of Linux in milliseconds, from which the timeout of `tcp_retries2` is computed.
 const RTO_MIN_MILLIS: u64 = 200;
-/// Maximum number of doublings of the RTO: 200 ms doubled 9 times is less than the maximum of 120
-/// s, 10 times is more.
+/// Maximum number of doublings of the RTO, after which it is 120 s. Nine doublings of 200 ms give
+/// 102.4 s, and a tenth would exceed 120 s.
 const MOST_DOUBLINGS: u32 = 9;
 
 /// Applies a setting, which affects sockets that are created from now on.
@@ -90,7 +90,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_mtu_probe_floor" => {
             config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?;
         }
-        // The values by which Linux expresses "no limit".
+        // Linux uses these values for "no limit".
         "tcp_notsent_lowat" if matches!(value.as_str(), "-1" | "4294967295") => {
             machine.unsent_low_water = None;
         }
@@ -140,12 +140,12 @@ fn set_route(
     Ok(())
 }
 
-/// Accepts a setting that linerate cannot change, if its value is the one that linerate uses.
+/// Accepts a setting to which linerate has a fixed value, if the script sets just this value.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // The two values of the AccECN option are fixed, because RFC 9768 §3.2.3.3 determines when
-        // its byte counters are sent.
+        // These two settings determine when the AccECN option is sent. linerate follows RFC 9768
+        // §3.2.3.3, which corresponds to these values.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),
@@ -167,8 +167,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Parses the sizes of a buffer, `min default max`; `None` for any other text. Linux guarantees
-/// `min` under memory pressure; linerate has a memory budget instead, and ignores `min`.
+/// Parses the sizes of a buffer, `min default max`; `None` for any other text. `min` is ignored. It
+/// is the size that Linux guarantees under memory pressure, for which linerate has a memory budget.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
@@ -180,9 +180,9 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// Returns the time after which `retries` retransmissions have failed. As in Linux, this time is
-/// computed from the minimum RTO of Linux, not from the measured RTO (`retransmits_timed_out` in
-/// tcp_timer.c).
+/// Returns the time from the first transmission of a segment until it has been retransmitted
+/// `retries` times without success. As in Linux (`retransmits_timed_out` in tcp_timer.c), the time
+/// is computed from Linux's minimum RTO, not from the connection's measured RTO.
 const fn timeout(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {
         return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);

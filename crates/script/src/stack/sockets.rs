@@ -14,7 +14,7 @@ pub(super) enum Socket {
     /// A listening TCP socket.
     Listener {
         handle: ListenHandle,
-        /// Whether an incoming connection was announced that may not have been accepted yet.
+        /// Whether an incoming connection has been announced since the last `accept`.
         has_incoming: bool,
         /// The options with which the listener was created.
         options: Box<ListenOptions>,
@@ -22,12 +22,13 @@ pub(super) enum Socket {
     /// A socket whose connection was opened or accepted.
     Connection {
         handle: TcpHandle,
-        /// Whether the application opened the connection, and no later `connect` has returned 0.
+        /// Whether this application opened the connection, and no later `connect` has returned 0 to
+        /// report that it is established.
         connecting: bool,
         /// Whether the error that ended the connection has been reported to the application.
         is_error_taken: bool,
-        /// Keep-alive settings. Stored here, because a connection has them only while probes are
-        /// enabled.
+        /// Keep-alive settings of the socket. They are stored here, because the connection itself
+        /// has them only while keep-alive is enabled.
         keep_alive: linerate_tcp::KeepAlive,
     },
     /// A UDP socket.
@@ -47,7 +48,8 @@ pub(super) struct UnconnectedOptions {
     pub(super) type_of_service: u8,
     pub(super) ttl: Option<u8>,
     pub(super) keep_alive: Option<linerate_tcp::KeepAlive>,
-    /// Limit of pending Fast Open connections, for when the socket listens.
+    /// Maximum number of pending Fast Open connections. It applies if the socket becomes a
+    /// listener.
     pub(super) fast_open: usize,
     pub(super) cork: bool,
     pub(super) unsent_low_water: Option<u32>,
@@ -93,7 +95,8 @@ impl Sockets {
         self.list.remove(&name).map(|(socket, _)| socket)
     }
 
-    /// Notes an event in all epoll instances, for each socket that satisfies `is_it`.
+    /// Notes in every epoll instance that an event has occurred on each socket for which `is_it`
+    /// returns true.
     fn note(&mut self, is_it: impl Fn(&Socket) -> bool) {
         let names: Vec<i32> = self
             .list
@@ -104,7 +107,7 @@ impl Sockets {
         names.into_iter().for_each(|name| self.note_socket(name));
     }
 
-    /// Notes an event in all epoll instances, for socket number `name`.
+    /// Notes in every epoll instance that an event has occurred on socket number `name`.
     pub(super) fn note_socket(&mut self, name: i32) {
         for (socket, _) in self.list.values_mut() {
             if let Socket::Epoll(epoll) = socket {
@@ -113,7 +116,7 @@ impl Sockets {
         }
     }
 
-    /// Notes an event in all epoll instances, for the socket of a connection.
+    /// Notes in every epoll instance that an event has occurred on the socket of a connection.
     pub(super) fn note_connection(&mut self, connection: TcpHandle) {
         self.note(
             |socket| matches!(socket, Socket::Connection { handle, .. } if *handle == connection),

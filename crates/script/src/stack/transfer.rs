@@ -96,8 +96,9 @@ impl StackMachine {
         }]
     }
 
-    /// Marks the end of the data just written: more data follow (`MSG_MORE`), or a record ends
-    /// (`MSG_EOR`). The mark is still in time, because the host has not had a turn since the write.
+    /// Tells the connection what follows the data just written: more data soon (`MSG_MORE`), or the
+    /// end of a record (`MSG_EOR`). It is not too late for that, because the host sends nothing
+    /// before its next turn.
     fn mark_end(&mut self, handle: TcpHandle, transfer: &Transfer) {
         let is_whole = self.written == transfer.count;
         let stack = self.host.stack_mut();

@@ -25,7 +25,8 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0, line, depth: 0, has_comments: true }
     }
 
-    /// Creates a cursor at the start of a text in which `//` is an operator instead of a comment.
+    /// Creates a cursor at the start of a text in which `//` is an operator and does not start a
+    /// comment.
     pub(super) const fn without_comments(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, line, depth: 0, has_comments: false }
     }
@@ -60,7 +61,8 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// Returns the next character after white space and comments; `None` at the end of the text.
+    /// Skips white space and comments, and returns the character after them without consuming it;
+    /// `None` at the end of the text.
     pub(super) fn peek(&mut self) -> Option<char> {
         self.skip();
         self.rest().chars().next()
@@ -151,7 +153,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes an integer, or returns an error if it does not fit the type `T`.
+    /// Consumes an integer of the type `T`. Returns an error that names `what`, the meaning of the
+    /// number, if there is no integer or it is out of the type's range.
     pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
         let start = self.clone();
         let value = self.integer(what)?;
@@ -194,7 +197,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls a parser that may recurse, and returns an error if the nesting is too deep.
+    /// Calls a parser that may call itself for nested brackets. Returns an error if the nesting
+    /// exceeds [`DEEPEST`].
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
@@ -225,7 +229,8 @@ impl<'a> Cursor<'a> {
                 return Ok(items);
             }
             self.want(",")?;
-            // Python writes a tuple of one item `(1,)`.
+            // A comma may precede the closing bracket, because Python writes a tuple of one item
+            // `(1,)`.
             if self.take(close) {
                 return Ok(items);
             }

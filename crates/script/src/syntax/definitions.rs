@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 /// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 1_000;
-/// Maximum length of a script after its names were replaced, in bytes, so that a short script
-/// cannot exhaust the memory.
+/// Maximum length in bytes of a script in which names have been replaced by their values. Without a
+/// limit, a short script with long values could exhaust the memory.
 const LONGEST_SCRIPT: usize = 16 << 20;
 
 /// The names that a script defines, and their values. Names are not replaced in strings, comments,
@@ -14,7 +14,7 @@ const LONGEST_SCRIPT: usize = 16 << 20;
 pub struct Definitions(BTreeMap<String, String>);
 
 impl Definitions {
-    /// Adds a definition `NAME=VALUE`, which replaces an earlier one.
+    /// Adds a definition `NAME=VALUE`. It replaces an existing definition of this name.
     ///
     /// # Errors
     /// The reason why the definition is invalid.
@@ -35,10 +35,10 @@ impl Definitions {
     }
 
     /// Returns `text` with all defined names replaced by their values. The number of lines does not
-    /// change.
+    /// change, so that errors name the right line.
     ///
     /// # Errors
-    /// The text becomes too long.
+    /// The text becomes longer than the maximum length.
     pub(super) fn apply(&self, text: &str) -> Result<String, String> {
         if self.0.is_empty() {
             return Ok(text.to_owned());
@@ -62,9 +62,9 @@ impl Definitions {
     }
 }
 
-/// Returns the length in bytes of the text at the start of `text` in which definitions replace no
-/// word. This is a string, a command, a block of code, a comment, or one character that is not part
-/// of a word. Returns 0 if `text` begins with a word.
+/// Returns the length in bytes of the beginning of `text` that is copied without replacing names.
+/// This is a string, a shell command, a block of code, a comment, or a single character that is not
+/// part of a word. Returns 0 if `text` begins with a word.
 fn kept(text: &str) -> usize {
     const QUOTED: [(&str, &str); 5] =
         [("\"", "\""), ("`", "`"), ("%{", "}%"), ("//", "\n"), ("/*", "*/")];

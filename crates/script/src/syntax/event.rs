@@ -36,17 +36,18 @@ pub struct Event {
 pub enum When {
     /// A time from the start of the script: `0.1`.
     At(Duration),
-    /// A time from the previous event: `+.1`.
+    /// A time after the previous event: `+.1`.
     After(Duration),
     /// Any time: `*`.
     Any,
     /// A time between two times from the start of the script: `0.1~0.2`.
     Between(Duration, Duration),
-    /// A time between two times from the previous event: `+.1~+.2`.
+    /// A time between two times after the previous event: `+.1~+.2`.
     AfterBetween(Duration, Duration),
 }
 
-/// An action of the script, or an action that the script expects of the host.
+/// An action of the script, such as sending a packet, or an action that the script expects of the
+/// host.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// `<`: a packet arrives at the host.
@@ -70,8 +71,8 @@ impl Script {
         Self::parse_with(text, folder, &[])
     }
 
-    /// Parses a script. The options in `options`, such as `--ignore_push`, apply after those at its
-    /// head.
+    /// Parses a script. Each of `options`, such as `--ignore_push`, takes precedence over the
+    /// options at the head of the script.
     ///
     /// # Errors
     /// [`SyntaxError`] with the line of the error.
@@ -100,7 +101,8 @@ impl Script {
         Ok(Self { settings, events })
     }
 
-    /// Returns the duration of the script if every event happens as early as it may.
+    /// Returns the minimum duration of the script: every event happens at the earliest time that
+    /// the script permits.
     #[must_use]
     pub fn least_time(&self) -> Duration {
         self.events.iter().fold(Duration::ZERO, |now, event| match event.when {
@@ -155,7 +157,8 @@ impl When {
         }
         let relative = cursor.take("+");
         if !relative && !cursor.sees_moment() {
-            // Shell lines and assertions need no time.
+            // Only shell lines and assertions may omit the time. They take effect at the time of
+            // the previous event.
             return match cursor.peek() {
                 Some('`' | '%') => Ok(Self::After(Duration::ZERO)),
                 _ => cursor.expected("a time, such as 0.1, +.1 or *"),

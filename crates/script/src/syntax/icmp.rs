@@ -38,7 +38,8 @@ pub struct IcmpKind {
 pub enum IcmpBody {
     /// An error about a packet.
     Error {
-        /// The MTU of the next hop, or the offset of the wrong byte; `None` if neither is given.
+        /// The MTU of the next hop, or the offset of the byte that the error reports (the pointer);
+        /// `None` if the script gives neither.
         field: Option<u32>,
         /// The quoted packet; `None` if no packet is given.
         quoted: Option<Quoted>,
@@ -72,9 +73,10 @@ const fn row(
     IcmpKind { name, code, v4, v6 }
 }
 
-/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443). Some errors exist in only
-/// one of the two versions. In the other version, such an error has the number of the error with
-/// the same meaning.
+/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443), with type and code for ICMP
+/// and for ICMPv6. An error that only ICMP has is replaced by the ICMPv6 error with the closest
+/// meaning, because scripts for IPv4 can run over IPv6. `None` means that a version has no such
+/// message.
 const KINDS: [IcmpKind; 28] = [
     row("unreachable", "net_unreachable", Some((3, 0)), Some((1, 0))),
     row("unreachable", "host_unreachable", Some((3, 1)), Some((1, 3))),
@@ -127,7 +129,8 @@ fn kind(cursor: &mut Cursor<'_>) -> Result<IcmpKind, SyntaxError> {
         Some(word) if ["mtu", "pointer", "id", "seq"].contains(&word) => "",
         word => word.unwrap_or(""),
     };
-    // A word that begins with a digit is not a code, but the start of the next line.
+    // A word that begins with a digit is not the name of a code, but the time at the start of the
+    // next line.
     let code = if code.starts_with(|first: char| first.is_ascii_digit()) { "" } else { code };
     let found = rows().find(|row| row.code == code);
     let found = found.or_else(|| rows().next().filter(|_| code.is_empty())).copied();
@@ -187,8 +190,8 @@ pub(super) fn data_length(cursor: &mut Cursor<'_>) -> Result<u16, SyntaxError> {
 }
 
 impl IcmpKind {
-    /// Returns type and code for the IP version of `address`, or `None` if this version has no such
-    /// message.
+    /// Returns the type and code of this message in the IP version of `address`, or `None` if this
+    /// version has no such message.
     pub(crate) const fn number(&self, address: IpAddr) -> Option<(u8, u8)> {
         match address {
             IpAddr::V4(_) => self.v4,
@@ -196,8 +199,9 @@ impl IcmpKind {
         }
     }
 
-    /// Returns the kind with this type and code; `None` if there is none. `expected`, the kind that
-    /// the script names, has precedence over other kinds with the same number.
+    /// Returns the message kind with this type and code; `None` if there is none. Several kinds may
+    /// have these numbers. In that case, the result is `expected`, the kind that the script names,
+    /// if it is among them.
     pub(crate) fn of_number(number: (u8, u8), address: IpAddr, expected: &Self) -> Option<Self> {
         let is_it = |kind: &&Self| kind.number(address) == Some(number);
         Some(expected).filter(is_it).or_else(|| KINDS.iter().find(is_it)).copied()

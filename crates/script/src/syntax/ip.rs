@@ -14,32 +14,34 @@ const LARGEST_FLOW_LABEL: u32 = 0xf_ffff;
 /// The largest offset of a fragment, in bytes.
 const LARGEST_OFFSET: u32 = 0x1fff << 3;
 
-/// The fields that marks can specify: parts of a packet's IP header, and of the headers between it
-/// and the payload. In a script, `None` means that a field is not specified.
+/// The fields that the marks before a packet can specify. They are fields of the IP header, and of
+/// the extension headers between it and the payload. `None` means that the script does not specify
+/// the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IpMarks {
     /// The ECN bits, or the whole type of service.
     pub marks: Marks,
     /// The TTL or hop limit.
     pub ttl: Option<u8>,
-    /// The flow label; zero means that the packet has none. For a packet from the host, any other
-    /// value is the script's name for the label.
+    /// The flow label; zero means that the packet has none. In a packet from the host, any other
+    /// value is the number by which the script refers to the host's label.
     pub flow_label: Option<u32>,
     /// The DF flag of IPv4.
     pub dont_fragment: Option<bool>,
     /// The source address of a packet to the host.
     pub from: Option<IpAddr>,
-    /// The extension headers of a packet to the host, in their order. Those after a fragment header
-    /// belong to the fragmentable part.
+    /// The extension headers of a packet to the host, in the order of the packet. If the packet is
+    /// a fragment, the headers after the fragment header belong to the fragmentable part.
     pub chain: Vec<ExtensionHeader>,
-    /// The part of the packet that is sent as a fragment; `None` for a whole packet. The fragment
-    /// header has the position [`Piece::position`] in the chain of extension headers.
+    /// The part of the packet that is sent as a fragment; `None` for a whole packet.
+    /// [`Piece::position`] is the place of the fragment header among the extension headers.
     pub piece: Option<Piece>,
     /// The encoding of the packet on a serial line.
     pub line: Option<LineMark>,
 }
 
-/// The second byte of the IPv4 header, or the traffic class of IPv6.
+/// The DS field and the ECN field: the second byte of the IPv4 header, or the traffic class of
+/// IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
     /// Not specified: zero in a packet to the host, any value in a packet from the host.
@@ -56,9 +58,11 @@ pub enum Marks {
 /// An extension header of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionHeader {
-    /// Hop-by-Hop Options: an option of this type, or padding only.
+    /// A Hop-by-Hop Options header. It contains an option of this type; without a type, it contains
+    /// only padding.
     HopByHop(Option<u8>),
-    /// Destination Options: an option of this type, or padding only.
+    /// A Destination Options header. It contains an option of this type; without a type, it
+    /// contains only padding.
     Destination(Option<u8>),
     /// A routing header of this type, with this number of segments left.
     Routing {
@@ -69,34 +73,39 @@ pub enum ExtensionHeader {
     },
 }
 
-/// A fragment: bytes `first` to `last` of the fragmentable part of a packet.
+/// A fragment of a packet. It contains the bytes from offset `first` to offset `last` of the
+/// packet's fragmentable part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The identification. For a packet from the host, it is the script's name for the
-    /// identification.
+    /// The identification. In a packet from the host, this is the number by which the script refers
+    /// to the host's identification.
     pub id: u32,
     /// The offset of the first byte, in bytes.
     pub first: u32,
-    /// The offset after the last byte, in bytes. Bytes after the end of the packet are zero.
+    /// The offset after the final byte, in bytes. If it lies beyond the end of the packet, the
+    /// missing bytes are zero.
     pub last: u32,
     /// The number of extension headers before the fragment header.
     pub position: usize,
 }
 
-/// The encoding of a packet on a serial line with header compression (RFC 1144), or a fault of the
-/// line.
+/// The encoding of a packet from the host on a serial line (RFC 1144), or a fault of the line that
+/// affects a packet to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineMark {
-    /// The host sent the headers as differences, in this number of bytes if it is specified.
+    /// The host sent a compressed header, which contains differences to the previous packet. The
+    /// header has this number of bytes; `None` means any number.
     Compressed(Option<u16>),
-    /// The host sent whole headers, which both endpoints store for later packets (UNCOMPRESSED_TCP
-    /// in RFC 1144).
+    /// The host sent complete headers. Both endpoints store them, because the compressed headers of
+    /// later packets refer to them (UNCOMPRESSED_TCP in RFC 1144).
     Uncompressed,
-    /// The host sent the packet as it is, and the endpoints store no headers (TYPE_IP in RFC 1144).
+    /// The host sent an unchanged IP packet, whose headers the endpoints do not store (TYPE_IP in
+    /// RFC 1144).
     Plain,
-    /// The peer's packet is damaged on the line: it contains an invalid escape.
+    /// The line damages a packet to the host by an invalid escape sequence, so that the receiver
+    /// detects the damage.
     Damaged,
-    /// The peer's packet is lost on the line without a trace.
+    /// The line loses a packet to the host entirely, so that the receiver does not notice it.
     Lost,
 }
 
@@ -201,8 +210,8 @@ fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError>
             "{first}:{last}: a fragment begins at a multiple of 8 up to {LARGEST_OFFSET}"
         )));
     }
-    // The limit leaves room for the headers in front of the fragment, in an IP packet of at most
-    // 65,535 bytes.
+    // The limit of 60,000 bytes leaves room for the headers before the fragment, because an IP
+    // packet has at most 65,535 bytes.
     if last < first || last - first > 60_000 {
         return Err(cursor.error(format!(
             "{first}:{last}: a fragment ends behind its first byte, and has at most 60000 bytes"

@@ -1,5 +1,5 @@
-//! The language of scripts. The parser refuses everything that is not supported, and names the
-//! line, before anything is run.
+//! The language of scripts. Before a script runs, the parser has accepted all of it. Anything that
+//! is not supported is refused with the number of its line.
 
 mod call;
 mod code;
@@ -46,7 +46,8 @@ pub struct SyntaxError {
     pub what: String,
 }
 
-/// Returns text that may quote the script, on one line and without control characters.
+/// Returns a text for an error message on one line. Control characters, which the text may have
+/// from the script, are replaced.
 fn printable(what: &str) -> String {
     what.chars()
         .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })

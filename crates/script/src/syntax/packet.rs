@@ -19,8 +19,8 @@ pub enum Packet {
     Icmp(Icmp),
 }
 
-/// A TCP segment with the sequence numbers of the script, which are relative to the SYN of each
-/// direction. In a SYN itself they are absolute.
+/// A TCP segment with the sequence numbers that the script writes. In a SYN they are absolute. In
+/// any other segment they are relative to the SYN of the direction whose bytes they count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// The fields of the IP header that the script specifies.
@@ -90,7 +90,7 @@ pub enum SegmentOption {
     Other(u8, Vec<u8>),
 }
 
-/// The letters of the control bits, in the order in which they are written.
+/// The letters of the control bits, in the order in which a segment's text has them.
 const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
@@ -146,8 +146,9 @@ fn packet(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     }
 }
 
-/// Parses a TCP segment, from its ports or control bits on. `ip` has the fields of its IP header,
-/// such as the ECN codepoint, which the marks before the segment specify.
+/// Parses a TCP segment; its ports or its control bits come next. The marks before them have been
+/// parsed already: `ip` has the fields of the IP header that they specify, such as the ECN
+/// codepoint.
 fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
     let ports = ports(cursor)?;
     let mut segment = Segment { ip, ports, flags: flags(cursor)?, ..Segment::default() };
@@ -178,8 +179,8 @@ pub(super) fn ports(cursor: &mut Cursor<'_>) -> Result<Option<(u16, u16)>, Synta
     Ok(Some((source, cursor.number("a port")?)))
 }
 
-/// Returns whether ports come next. A number is a port if `>` follows it. Otherwise, a single digit
-/// stands for the three control bits of accurate ECN.
+/// Returns whether ports come next. A number is a port if `>` follows it. Any other number here is
+/// a single digit, which stands for the three control bits of accurate ECN.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();
@@ -202,8 +203,8 @@ fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
     Ok(letters.chars().filter_map(flag).fold(TcpFlags::empty(), TcpFlags::union))
 }
 
-/// Returns the control bits of a letter; `None` for an unknown letter. A digit stands for the three
-/// bits of the accurate ECN counter.
+/// Returns the control bits for one character; `None` for an unknown character. A letter stands for
+/// one control bit, and a digit for the three bits of the accurate ECN counter (ACE).
 fn flag(next: char) -> Option<TcpFlags> {
     let letter = FLAG_LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
@@ -272,8 +273,9 @@ fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
     })
 }
 
-/// Parses the byte counters of accurate ECN, such as `ECN e0b 1 ceb 0 e1b 1`. The first counter
-/// determines the order on the wire.
+/// Parses the byte counters of accurate ECN, such as `ECN e0b 1 ceb 0 e1b 1`. Counters at the end
+/// may be omitted. The option's order on the wire (AccECN0 or AccECN1) is that in the script: it
+/// begins with `e0b` or with `e1b`.
 fn counts(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
     let order = if cursor.peek_word() == Some("e1b") { EcnOrder::One } else { EcnOrder::Zero };
     let names = if order == EcnOrder::Zero { ["e0b", "ceb", "e1b"] } else { ["e1b", "ceb", "e0b"] };
@@ -304,7 +306,7 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
     })
 }
 
-/// Checks that a packet has room for the data after these options.
+/// Checks that an IPv4 packet with these TCP options has room for `length` bytes of data.
 pub(super) fn check_length(
     cursor: &Cursor<'_>,
     options: &[SegmentOption],

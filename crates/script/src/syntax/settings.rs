@@ -11,10 +11,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Settings that a script makes by the options at its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum deviation of a time from the time in the script.
+    /// Maximum difference between the actual time of an event and its time in the script.
     pub tolerance: Duration,
-    /// Maximum deviation of a time for kernels with coarse timers, as per mille of the time since
-    /// the previous event. The larger one of this deviation and `tolerance` applies.
+    /// Maximum difference between the actual time of an event and its time in the script, on hosts
+    /// with coarse timers. It is given in per mille of the time since the previous event. If
+    /// `tolerance` is larger, `tolerance` applies.
     pub tolerance_per_mille: u64,
     /// Size of the largest IP packet on the link, in bytes.
     pub mtu: u16,
@@ -30,12 +31,14 @@ pub struct Settings {
     pub bind_port: u16,
     /// Port to which `connect(3, ..., ...)` connects.
     pub connect_port: u16,
-    /// Unit of the host's TSval. `None` means that TSvals are not compared.
+    /// Duration of one step of the host's timestamp clock (TSval). `None` means that TSvals are not
+    /// compared.
     pub timestamp_tick: Option<Duration>,
-    /// Whether to ignore PSH in comparisons. Stacks differ in the segments that have it.
+    /// Whether comparisons ignore PSH, because stacks differ in the segments to which they give
+    /// this flag.
     pub ignore_push: bool,
-    /// Whether each segment of the script is one segment on the wire. Otherwise, a segment that
-    /// exceeds the peer's MSS stands for several.
+    /// Whether the host must send each segment of the script as one segment. If false, it may send
+    /// several in place of one that exceeds the peer's MSS.
     pub strict_segments: bool,
     /// Names defined by `--define NAME=VALUE`.
     pub definitions: Definitions,
@@ -175,8 +178,9 @@ impl Settings {
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // Accepted without effect: the link has no gateway, and unknown TSecr values are always
-            // extrapolated.
+            // These options of packetdrill are accepted, but have no effect. The link needs no
+            // gateway, and a TSecr that the host has not sent is always computed from its first
+            // TSval.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

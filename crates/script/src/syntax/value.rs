@@ -103,8 +103,8 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     while cursor.sees("\"") {
         whole.push_str(cursor.enclosed("\"", "\"")?);
     }
-    // `...` after a text means that the actual text may be longer. Only the given part is compared
-    // in any case, so `...` changes nothing here.
+    // `...` after a text means that more may follow in the actual text. It can be ignored, because
+    // in any case only the given beginning is compared.
     let _ = cursor.take("...");
     Ok(Value::Text(whole))
 }
@@ -129,8 +129,9 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`, and the
-/// corresponding fields of IPv6. Returns `None` for other fields.
+/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`, or the
+/// corresponding fields of an IPv6 address. Returns `None` if a field is missing or has another
+/// form.
 fn address(fields: &[Value]) -> Option<SocketAddr> {
     let Value::Number(family) = Value::field(fields, "sa_family")? else { return None };
     let (port, host) = match family {

@@ -250,8 +250,8 @@ impl StackMachine {
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => {
-                // A script counts the MTU with the IP header of its own IP version. If an IPv4
-                // script runs over IPv6, the difference between the headers is subtracted.
+                // A script for IPv4 expects an MTU that includes an IPv4 header. Over IPv6, the
+                // host's MTU includes an IPv6 header, so it is reduced by the difference.
                 wide(self.connection(fd)?.path_mtu().saturating_sub(self.longer.into()))
             }
             _ => return Err(Errno::NOPROTOOPT),

@@ -70,8 +70,8 @@ pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     Ok((bytes > 0).then_some(bytes))
 }
 
-/// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, the largest unsigned number of
-/// 32 or 64 bits means no maximum, which is `None`. The 64-bit number can be written as -1.
+/// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, there is no maximum (`None`) if
+/// the value is the largest unsigned number of 32 or of 64 bits. The latter can be written as -1.
 pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno> {
     let number = number(value)?;
     if number == -1 || number == u32::MAX.into() {
@@ -81,8 +81,8 @@ pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno
     Ok(Some(Rate::from_bytes_per_second(bytes)))
 }
 
-/// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path,
-/// which is `None`.
+/// Converts `TCP_MAXSEG`, in bytes. A value outside Linux's limits is refused. Zero selects the MSS
+/// of the path, which is `None`.
 pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno> {
     match number(value)? {
         0 => Ok(None),
@@ -91,8 +91,9 @@ pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno>
     }
 }
 
-/// Returns the time from a SYN to the expiry of the timer after `retries` retransmissions. The
-/// timer starts with one second, and is doubled each time up to 120 seconds.
+/// Returns the time from the first transmission of a SYN until the timer of its retransmission
+/// number `retries` expires. The timer is one second for the original SYN, and doubles with each
+/// retransmission up to 120 seconds.
 fn retransmissions_take(retries: u32) -> Duration {
     const MOST_DOUBLINGS: u32 = 6;
     let doubled = (2_u64 << retries.min(MOST_DOUBLINGS)) - 1;
@@ -100,8 +101,8 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// Returns the handshake timeout that permits `retries` retransmissions of the SYN. The timeout
-/// counts from the first retransmission.
+/// Returns the handshake timeout of the host that permits `retries` retransmissions of the SYN. The
+/// host counts this timeout from the first retransmission, one second after the original SYN.
 pub(in crate::stack) fn handshake_timeout(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }
@@ -114,7 +115,8 @@ pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     }
 }
 
-/// Converts `TCP_DEFER_ACCEPT`, in seconds. As in Linux, it is rounded up to a number of SYN-ACK
+/// Converts `TCP_DEFER_ACCEPT`, in seconds, to the time for which the host waits for data. As in
+/// Linux, the time is rounded up to the expiry of the timer after a whole number of SYN-ACK
 /// retransmissions. Zero turns the option off, which is `None`.
 pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let seconds = u64::try_from(number(value)?).unwrap_or(0);

@@ -21,8 +21,8 @@ pub struct ControlMessage {
 pub enum ControlData {
     /// A number, which is an `int` of C.
     Number(i64),
-    /// The software timestamp of `struct scm_timestamping`, in nanoseconds since the start of the
-    /// script.
+    /// The software timestamp of a `struct scm_timestamping`. It is the time since the start of the
+    /// script, in nanoseconds.
     Time(i64),
     /// An entry of a socket's error queue (`struct sock_extended_err`).
     Error(ExtendedError),

@@ -26,8 +26,8 @@ pub struct CallEvent {
     pub call: Call,
     /// The result that the script expects.
     pub expected: Expected,
-    /// Time at which a waiting call returns; `None` if the script gives no such time, and the call
-    /// must return at once.
+    /// Time at which the call returns, if the script gives one. `None` means that the call must
+    /// return at once.
     pub ends: Option<ReturnTime>,
 }
 
@@ -36,7 +36,8 @@ pub struct CallEvent {
 pub enum ReturnTime {
     /// A time from the start of the script.
     At(Duration),
-    /// A time from the previous event, from which the script also counts the start of the call.
+    /// A time after the previous event. The script counts the start of the call from that event,
+    /// too.
     After(Duration),
 }
 
@@ -84,8 +85,8 @@ pub enum OptionValue {
     Number(i64),
     /// A linger time (`struct linger`).
     Linger {
-        /// Whether lingering is on: `close` waits for at most `seconds`, or resets the connection
-        /// if they are zero.
+        /// Whether lingering is on. If it is on, `close` waits for at most `seconds` until all data
+        /// are acknowledged, or resets the connection if `seconds` is zero.
         on: bool,
         /// The linger time in seconds.
         seconds: i64,
@@ -116,7 +117,8 @@ pub enum EpollOperation {
     Delete,
 }
 
-/// Events of a socket, as epoll requests and reports them (`struct epoll_event`).
+/// Events of a socket that the application requests from epoll, or that epoll reports to it
+/// (`struct epoll_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEvent {
     /// The events, `EPOLL…`.

@@ -5,8 +5,8 @@ use super::text::{self, FormatValue};
 use super::{CodeError, Fields, SyntaxError, names};
 use crate::syntax::cursor::Cursor;
 
-/// The arithmetic operators of Python by increasing precedence. Of two operators with a common
-/// prefix, the longer operator comes first, so that it is matched first.
+/// The arithmetic operators of Python, in groups of increasing precedence. Operators are tried in
+/// this order, so `**` and `//` come before `*` and `/`, which are their beginnings.
 const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,13 +21,13 @@ pub(super) enum Expression {
     Field(String),
     Not(Box<Self>),
     Negative(Box<Self>),
-    // Chains of one operator are lists instead of trees, so that evaluating a long chain does not
-    // recurse deeply.
+    // A chain of one operator, such as `a and b and c`, is a list instead of a tree. Evaluating a
+    // long chain thus needs no deep recursion.
     All(Vec<Self>),
     AnyOf(Vec<Self>),
     /// A chain of operators of equal precedence: `a + b - c`.
     Sum(Box<Self>, Vec<(&'static str, Self)>),
-    /// A chain of comparisons, each of two neighbours: `a < b <= c`.
+    /// A chain of comparisons. As in Python, `a < b <= c` means `a < b and b <= c`.
     Chain(Box<Self>, Vec<(&'static str, Self)>),
     Call(&'static str, Vec<Self>),
 }
@@ -42,7 +42,8 @@ impl Expression {
         Self::read_joined(cursor, "and", Self::read_not, Self::All)
     }
 
-    /// Parses one or more parts separated by `word`. Several parts are combined by `join`.
+    /// Parses one or more expressions separated by `word`. `read` parses each of them. A single one
+    /// is returned as it is; several are combined by `join`.
     fn read_joined(
         cursor: &mut Cursor<'_>,
         word: &str,
@@ -233,8 +234,8 @@ impl Expression {
         })
     }
 
-    /// Returns whether any of `parts` has the truth value `truth`. The parts after the first such
-    /// part are not evaluated.
+    /// Returns whether at least one of `parts` has the truth value `truth`. Evaluation ends with
+    /// the first such part, as for `and` and `or` in Python.
     fn any(parts: &[Self], truth: bool, field: Fields<'_>) -> Result<bool, CodeError> {
         for part in parts {
             if (part.value(field)? != 0.0) == truth {

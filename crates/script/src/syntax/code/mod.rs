@@ -35,7 +35,8 @@ pub enum CodeError {
         line: u32,
         /// Text of the assertion.
         text: String,
-        /// The values of the names in the assertion, and its message.
+        /// The values of the fields in the assertion, and the message of the assertion if it has
+        /// one.
         values: String,
     },
     /// A field that the host does not have.
@@ -93,8 +94,8 @@ impl Code {
     }
 }
 
-/// Returns the message of an assertion as `: message`. If the message cannot be evaluated, it is
-/// omitted, so that the assertion's failure is still reported.
+/// Returns the message of an assertion as `: message`. Returns an empty text if the assertion has
+/// no message or it cannot be evaluated. The failure of the assertion is reported in any case.
 fn said(message: Option<&Expression>, field: Fields<'_>) -> String {
     let mut said = String::new();
     if let Some(message) = message {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 /// Maximum width of a formatted value, which bounds the size of a report.
 const WIDEST: usize = 40;
 
-/// Removes comments, and joins lines that end with `\`. The number of lines does not change.
+/// Removes comments, and the `\` at the end of a line that continues on the next one. The number of
+/// lines does not change, so that errors name the right line.
 pub(super) fn without_comments(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for line in text.lines() {
@@ -16,7 +17,8 @@ pub(super) fn without_comments(text: &str) -> String {
     whole
 }
 
-/// Returns the position of the first `#` outside quotes, or the length of the line.
+/// Returns the position at which a line's comment begins: the first `#` outside quotes. Without a
+/// comment, this is the length of the line.
 fn comment_begins(line: &str) -> usize {
     let mut quote = None;
     for (at, sign) in line.char_indices() {

@@ -1,5 +1,6 @@
-//! Shell lines in scripts. Settings of sysctls and of the route are applied. Commands that cannot
-//! affect a script are skipped with a note, all others are refused. No shell is ever run.
+//! Shell lines in scripts, which are parsed but never run by a shell. Commands that set sysctls or
+//! the route are applied to the host. Commands that cannot affect a script are skipped with a note.
+//! All others are refused.
 
 mod network;
 mod words;
@@ -21,8 +22,8 @@ pub struct Setting {
     pub name: String,
     /// Value, such as `1`.
     pub value: String,
-    /// Whether the setting comes from a file shared by many scripts. A host that does not support
-    /// such a setting continues with a note.
+    /// Whether the setting comes from a file that many scripts share. If a host does not support
+    /// such a setting, the script still runs, and the report has a note about it.
     pub from_list: bool,
 }
 
@@ -40,7 +41,7 @@ pub enum ShellStep {
     },
 }
 
-/// Parses the text of a shell line. `folder` is the folder of shell scripts that it may name.
+/// Parses the text of a shell line. `folder` contains the shell scripts that the line may name.
 pub(super) fn shell(
     text: &str,
     line: u32,
@@ -54,9 +55,11 @@ pub(super) fn shell(
     Ok(steps)
 }
 
-/// Returns the commands of a line. `|| true` is removed, because no command here can fail.
+/// Returns the commands of a line, which `;` or `&&` separates. A final `|| true` is removed from a
+/// command: it only hides failures, and no command fails here.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
-    // A separator inside a comment is part of the comment.
+    // The comment is removed before the line is split at separators, because a comment may contain
+    // them.
     let comment = if line.trim_start().starts_with('#') { 0 } else { line.len() };
     let line = &line[..line.find(" #").unwrap_or(comment)];
     line.split(';').flat_map(|part| part.split("&&")).map(|command| {
@@ -72,8 +75,8 @@ fn read_command(
     steps: &mut Vec<ShellStep>,
 ) -> Result<(), SyntaxError> {
     let error = |what: String| SyntaxError { line, what };
-    // This command restores the settings of the machine. Here, the host exists only as long as the
-    // script, so there is nothing to restore.
+    // This command restores the sysctls of the machine after packetdrill has run on it. Here, the
+    // host exists only while the script runs, so there is nothing to restore.
     if command.starts_with("/tmp/sysctl_restore_") {
         return Ok(());
     }
@@ -136,8 +139,8 @@ fn read_sysctl(words: &[&str], line: u32, steps: &mut Vec<ShellStep>) -> Result<
     }
 }
 
-/// Reads a shell script in the folder of the packet script, such as `defaults.sh`. It may contain
-/// the same commands as a shell line.
+/// Reads a shell script in the folder of the packet script, such as `defaults.sh`. The commands of
+/// a shell line, and no others, are permitted in it.
 fn read_script(
     script: &str,
     line: u32,
@@ -158,7 +161,7 @@ fn read_script(
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|reason| error(format!("cannot be read ({reason})")))?;
-    // No folder is passed, so that the shell script cannot name further shell scripts.
+    // Without a folder, this shell script cannot name another shell script.
     let read = shell(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|step| match step {
         ShellStep::Set(setting) => ShellStep::Set(Setting { from_list: true, ..setting }),

@@ -11,7 +11,8 @@ pub(super) enum Effect<'a> {
     Route(Vec<(&'a str, &'a str)>),
 }
 
-/// Queue disciplines that neither delay nor drop packets while their queue is empty.
+/// Queue disciplines that a script may set. They neither delay nor drop packets while their queue
+/// is empty, so they do not affect the script.
 const QUEUES: [&str; 8] =
     ["pfifo", "pfifo_fast", "fq", "fq_codel", "codel", "mq", "noqueue", "bfifo"];
 /// The supported properties of the default route, named as in `ip route`.
