@@ -9,13 +9,15 @@ pub(crate) struct Noise {
     random: Stream,
     mean: Span,
     length: usize,
-    /// Number of generated frames that wait because an earlier one is still being sent.
+    /// Number of generated frames that have not been sent yet, because an earlier one is still
+    /// being sent.
     waiting: u64,
     is_sending: bool,
 }
 
 impl Noise {
-    /// Creates a source of frames of `length` bytes with a mean interval of `mean`.
+    /// Creates a source of frames of `length` bytes. The intervals between their generation are
+    /// random with the mean `mean`.
     pub(crate) const fn new(random: Stream, mean: Span, length: usize) -> Self {
         Self { random, mean, length, waiting: 0, is_sending: false }
     }
@@ -30,8 +32,8 @@ impl Noise {
         now + self.random.exponential(self.mean)
     }
 
-    /// Generates a frame, and queues it if an earlier frame is still being sent. Returns whether
-    /// the new frame must be sent now.
+    /// Generates a frame. Returns true if the caller must send it now. If an earlier frame is still
+    /// being sent, queues the new frame and returns false.
     pub(crate) const fn handle_frame(&mut self) -> bool {
         if self.is_sending {
             self.waiting += 1;

@@ -32,8 +32,8 @@ pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
-/// Headings that divide the list of built-in scenarios into groups. Each pair has the name of a
-/// group's first scenario, and the heading of the group.
+/// Headings of groups in the list of built-in scenarios. Each pair has the name of a group's first
+/// scenario, and the heading to print before it.
 const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("sun-3-60-to-3-60", "The columns of the table of 1988"),
     ("82586-receiver", "NICs of 1988 and the bus behind them"),

@@ -1,5 +1,5 @@
-//! Frames in flight, in a reference-counted pool. The pool allocates only when more frames are in
-//! flight than ever before.
+//! Frames that exist in a simulation, in a reference-counted pool. The pool allocates memory only
+//! when more frames exist at one time than ever before.
 
 use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
@@ -16,8 +16,8 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Number of bytes that are sent, if the frame is truncated because of a FIFO underrun; `None`
-    /// if the whole frame is sent.
+    /// Number of bytes that reach the wire, if a FIFO underrun truncates the frame; `None` if the
+    /// whole frame is sent.
     cut: Option<usize>,
     /// Payload size of each segment in bytes, if this is a GSO or GRO frame; `None` for any other
     /// frame.
@@ -60,7 +60,7 @@ impl Frame {
     }
 
     /// Truncates the frame to `cut` bytes: only these are sent, with a wrong check sequence. `None`
-    /// restores the whole frame.
+    /// cancels the truncation.
     pub(crate) const fn truncate(&mut self, cut: Option<usize>) {
         self.cut = cut;
     }
@@ -90,14 +90,15 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    /// Free frames, for reuse. The first list has the small buffers, the second those with room for
-    /// a GSO frame.
+    /// Free frames, for reuse. The first list has the frames with small buffers, the second those
+    /// whose buffers have room for a GSO frame.
     free: [Vec<FrameId>; 2],
     room: usize,
 }
 
 impl Frames {
-    /// Creates an empty pool, whose frames hold `room` bytes unless they are GSO frames.
+    /// Creates an empty pool. Frames have buffers of `room` bytes, except those for GSO frames,
+    /// which have larger ones.
     pub(crate) const fn new(room: usize) -> Self {
         Self { frames: Vec::new(), free: [Vec::new(), Vec::new()], room }
     }
@@ -140,7 +141,7 @@ impl Frames {
         self[id].references += 1;
     }
 
-    /// Drops a reference to a frame. Dropping the last reference returns the frame to the pool.
+    /// Drops a reference to a frame. If it was the only one left, the frame returns to the pool.
     pub(crate) fn release(&mut self, id: FrameId) {
         let frame = &mut self.frames[id.0 as usize];
         frame.references -= 1;

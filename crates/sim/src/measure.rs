@@ -11,12 +11,12 @@ pub enum Measure {
     LargerShare(Vec<String>),
     /// Standard deviation of the throughputs of all programs with this name, in bit/s.
     Spread(String),
-    /// Share of time in which a host's processors are idle, as a fraction.
+    /// Fraction of time in which a host's processors are idle, as their mean.
     Idle(String),
-    /// Time in which a program transfers this many bytes, in picoseconds.
+    /// Time in which a program transfers this many bytes at its mean throughput, in picoseconds.
     Time(String, u64),
-    /// Mean bit rate of the frames on a wire, in bit/s. Check sequences count, preambles do not.
-    /// `None` means the first wire.
+    /// Mean bit rate of the frames on a wire, in bit/s. The bits include check sequences, but no
+    /// preambles. `None` means the first wire.
     Carried(Option<String>),
     /// Mean size of the frames on a wire, in bytes. `None` means the first wire.
     FrameSize(Option<String>),
@@ -24,14 +24,15 @@ pub enum Measure {
     /// switch of the first wire.
     Waited(Option<String>),
     /// Number of frames that the queues of a switch, a router or a bridge marked with ECN. `None`
-    /// means the first wire.
+    /// means the switch of the first wire.
     Marked(Option<String>),
     /// Sum of a counter over several programs. The first name selects the programs, the second name
     /// the counter.
     Counted(String, String),
     /// Number of full-size frames that fit a receive ring of a host's NIC.
     Room(String),
-    /// Number of frames lost by a host's NIC, or anywhere in a router or a bridge.
+    /// Number of frames that a host's NIC failed to receive, or that a router or a bridge lost in
+    /// any way.
     Lost(String),
 }
 

@@ -38,7 +38,7 @@ pub struct Outcome {
 pub struct MachineOutcome {
     /// Name of the machine in the scenario.
     pub name: String,
-    /// Busy time of all processors together, summed.
+    /// Sum of the busy times of all processors.
     pub busy: Span,
     /// Busy time at the priority levels of drivers, of IP and TCP, and of tasks.
     pub levels: [Span; 3],
@@ -92,8 +92,8 @@ pub struct RelayNicOutcome {
 pub struct WireOutcome {
     /// Name of the wire in the scenario; `wire` if it is the only one.
     pub name: String,
-    /// Bit rate of the wire. For a switch, the rate of the cables for which the scenario specifies
-    /// no rate.
+    /// Bit rate of the wire. For a switch, it is that of the default cable, which applies to ports
+    /// for which the scenario specifies no other one.
     pub rate: Rate,
     /// Header format of the wire's frames, such as Ethernet.
     pub framing: Medium,
@@ -110,8 +110,9 @@ impl Outcome {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// Returns the programs with this name. For a transfer or a dialogue, it returns only the
-    /// program that measures the throughput: the sink or the typist.
+    /// Returns the reports of all programs with this name. A transfer or a dialogue has two
+    /// programs; of these, only the one that measures the throughput is returned: the sink or the
+    /// typist.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
         self.programs
@@ -119,8 +120,8 @@ impl Outcome {
             .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
-    /// Returns the throughput of a program in bit/s; for an unfinished program, up to the end of
-    /// the run. Returns `None` if the program has not begun to transfer.
+    /// Returns the throughput of a program in bit/s. The transfer of an unfinished program is
+    /// measured up to the end of the run. Returns `None` if the program has not begun to transfer.
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     fn goodput(&self, program: &ProgramReport) -> Option<f64> {
         let ended = program.ended.unwrap_or(self.time);
@@ -196,8 +197,8 @@ impl Outcome {
         self.relays.iter().find(|relay| relay.name == name)
     }
 
-    /// Returns the queue counters of the switch, router or bridge with this name, or of the first
-    /// wire for `None`.
+    /// Returns the counters of the queues in the switch, router or bridge with this name. `None` as
+    /// the name means the switch of the first wire.
     fn queues(&self, name: Option<&str>) -> Option<EgressStatistics> {
         if let Some(relay) = name.and_then(|name| self.relay(name)) {
             return Some(relay.queues());
@@ -213,15 +214,15 @@ impl Outcome {
         self.wires.iter().map(|wire| wire.counted.frames).sum()
     }
 
-    /// Returns the share of the run in which a machine's processors were idle, from 0 to 1: the
-    /// mean over all processors.
+    /// Returns the fraction of the run in which a machine's processors were idle, from 0 to 1. It
+    /// is the mean over all processors.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a number of processors")]
     pub fn idle(&self, machine: &MachineOutcome) -> f64 {
         self.idle_share(machine.busy, machine.processors.len() as f64)
     }
 
-    /// Returns the share of the run in which a processor was idle, from 0 to 1.
+    /// Returns the fraction of the run in which a processor was idle, from 0 to 1.
     #[must_use]
     pub fn idle_of(&self, processor: &ProcessorOutcome) -> f64 {
         self.idle_share(processor.busy, 1.0)
@@ -234,15 +235,17 @@ impl Outcome {
 }
 
 impl RelayOutcome {
-    /// Returns the combined counters of the queues in front of the relay's NICs. Frames passed and
-    /// total delay are taken from the queue with the largest total delay.
+    /// Returns the counters of all queues in front of the relay's NICs, combined. Drops and marks
+    /// are sums. The number of frames passed and their total delay are those of the queue with the
+    /// largest total delay.
     #[must_use]
     pub fn queues(&self) -> EgressStatistics {
         EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))
     }
 
-    /// Returns the number of frames that the relay lost: frames that its NICs failed to receive,
-    /// that were too many for its processor, or that the queues of its NICs dropped.
+    /// Returns the number of frames that the relay lost. This includes frames that its NICs failed
+    /// to receive, that exceeded the queue in front of its processor, or that the queues in front
+    /// of its NICs dropped.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let nics = self.nics.iter().map(|nic| lost(&nic.nic)).sum::<u64>();

@@ -1,5 +1,5 @@
-//! Published figures, to compare with the figures of simulated runs. No parameter is fitted to
-//! them.
+//! Published figures, and the figures of simulated runs to compare with them. Parameters of the
+//! model are not fitted to these figures.
 
 use crate::measure::Measure;
 use crate::outcome::Outcome;
@@ -14,9 +14,10 @@ pub struct Published {
     pub figure: Number,
     /// The figure of a simulated run that corresponds to the published one.
     pub measure: Measure,
-    /// For a figure that is a ratio (unit `times`): the scenario, or the change KEY=VALUE of this
-    /// scenario, whose figure is the numerator. The figure of this scenario is the denominator.
-    /// `None` for a figure that is no ratio.
+    /// The scenario whose figure is the numerator, if the published figure is a ratio (unit
+    /// `times`). It is given by its name, or by a change KEY=VALUE of the present scenario. The
+    /// denominator is the figure of the present scenario. `None` if the published figure is not a
+    /// ratio.
     pub against: Option<String>,
     /// Explanation of the simulated figure, and of the limits of the comparison.
     pub word: String,
@@ -43,8 +44,8 @@ impl Published {
         })
     }
 
-    /// Returns the corresponding figure of a simulated run, in the unit of the published figure.
-    /// Returns `None` if the run has no such figure.
+    /// Returns the figure of a simulated run that corresponds to the published one, in the unit of
+    /// the published figure. Returns `None` if the run has no such figure.
     #[must_use]
     pub fn ours(&self, outcome: &Outcome) -> Option<f64> {
         Some(outcome.measure(&self.measure)? / self.figure.base_factor()?)

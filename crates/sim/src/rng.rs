@@ -1,5 +1,5 @@
-//! Random numbers. Each component draws from its own stream, and one seed determines all streams.
-//! An additional draw in one component thus does not affect the others.
+//! Random numbers. Each component draws them from a stream of its own, so a component that draws
+//! more numbers does not change those of the others. One seed determines all streams.
 
 use linerate_units::Span;
 use oorandom::Rand64;

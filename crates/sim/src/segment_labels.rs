@@ -7,19 +7,19 @@ use linerate_wire::{
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The last observed sequence and window numbers of each direction of every TCP connection, by
-/// source and destination.
+/// The most recent numbers in each direction of every TCP connection. The key is the source and the
+/// destination of the direction.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentLabels(BTreeMap<(SocketAddr, SocketAddr), Direction>);
 
-/// The last observed numbers of one direction of a TCP connection.
+/// The most recent numbers in one direction of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
-    /// Sequence number of the direction's SYN, or zero if no SYN was seen. Labels show sequence
-    /// numbers relative to it.
+    /// Sequence number of the SYN in this direction, or zero if no SYN was seen. Labels show
+    /// sequence numbers relative to this number.
     base: SeqNum,
-    /// Acknowledgement number and window field of the direction's last segment; `None` before the
-    /// first segment.
+    /// Acknowledgement number and window field of the most recent segment in this direction; `None`
+    /// before the first segment.
     last: Option<(SeqNum, u16)>,
 }
 

@@ -5,7 +5,7 @@ use linerate_units::Tick;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Maximum number of recorded activities; further ones are only counted.
+/// Maximum number of recorded activities. Activities after these are only counted.
 const MOST_SPANS: u64 = 500_000;
 
 /// The time window of a timeline.
@@ -44,8 +44,8 @@ pub struct Held {
     pub until: Tick,
     /// The component's activity in this period.
     pub by: Activity,
-    /// Size of the activity: bytes of a frame, frames in a ring, percentage of a bus; 1 for a
-    /// processor.
+    /// Size of the activity, in a unit that depends on its kind: bytes of a frame, frames in a ring
+    /// or queue, or percentage of a bus. It is 1 for a processor.
     pub amount: u64,
     /// Label of the TCP segment, if the activity is the transmission of a labelled segment.
     pub segment: Option<SegmentLabel>,
@@ -54,12 +54,12 @@ pub struct Held {
 /// The numbers of a TCP segment. Sequence numbers are relative to the SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
-    /// Number of the first byte of data, where 1 is the first byte of the stream.
+    /// Position in the stream of the first byte of data, where the stream begins with byte 1.
     pub seq: u32,
     /// Number of bytes of data.
     pub length: u32,
-    /// Number of the byte that is expected next from the peer, where 1 is the first byte of the
-    /// stream.
+    /// Acknowledgement number: position of the next byte that is expected from the peer. The peer's
+    /// stream begins with byte 1.
     pub ack: u32,
     /// Window field of the header, without scaling.
     pub window: u32,
@@ -75,7 +75,8 @@ pub enum Activity {
     Data,
     /// A wire carries an acknowledgement without data.
     Acknowledgement,
-    /// A wire carries a segment without data that only changes the window.
+    /// A wire carries a segment without data that changes only the window, compared with the
+    /// previous segment in its direction.
     WindowUpdate,
     /// A frame on the wire collides.
     Collision,
@@ -93,8 +94,8 @@ pub enum Activity {
     Nic,
     /// Frames wait in a queue or a ring.
     Frames,
-    /// An idle host waits for an acknowledgement: its congestion window is full, or all data are
-    /// sent.
+    /// An idle host waits for an acknowledgement, although neither data nor receive window are
+    /// lacking. Its congestion window is full, or all data are sent.
     WaitsForAcknowledgement,
     /// An idle host waits until its peer opens the receive window.
     WaitsForWindow,
@@ -107,7 +108,8 @@ pub enum Activity {
 pub(crate) enum Part {
     /// The station at a port of a wire.
     Station { wire: u16, port: usize },
-    /// A unit of a machine. A unit that all processors share is recorded for the first processor.
+    /// A unit of a machine. A unit that all processors share, such as the bus, is recorded with the
+    /// number of the first processor.
     Inside { machine: usize, processor: u16, unit: Unit },
     /// A unit of a router or a bridge.
     Relay { relay: u16, unit: Unit },
@@ -193,7 +195,8 @@ impl Recorder {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
 
-    /// Notes that a component's activity changes at `now`.
+    /// Notes the activity that a component has from `now` on. If it differs from the present
+    /// activity, records the latter.
     pub(crate) fn note(&mut self, now: Tick, part: Part, activity: Current) {
         let open = self.parts.entry(part).or_default();
         if open.activity != activity {
@@ -205,8 +208,8 @@ impl Recorder {
         }
     }
 
-    /// Changes the kind of a component's present activity to `by`, as if it had been of this kind
-    /// from its start.
+    /// Changes the kind of a component's present activity to `by`, for the whole time since the
+    /// activity began.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
         open.activity = open.activity.map(|doing| Doing { by, ..doing });

@@ -11,8 +11,8 @@ use linerate_units::Tick;
 /// The selection of what a run records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Whether to capture every frame that crosses a wire. The hosts then compute real checksums,
-    /// so that the captured frames are valid.
+    /// Whether to capture every frame that crosses a wire. If so, the hosts compute checksums,
+    /// which they otherwise leave out, so that the captured frames are valid.
     pub frames: bool,
     /// Time window of the timeline to record, or `None` to record no timeline.
     pub timeline: Option<Window>,
@@ -21,7 +21,7 @@ pub struct Keep {
 /// A captured frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Time at which the sender had finished sending the frame.
+    /// Time at which the frame had completely left its sender.
     pub at: Tick,
     /// Number of the wire that carried the frame.
     pub wire: u16,
@@ -50,8 +50,8 @@ impl Trace {
         }
     }
 
-    /// Records an action of the medium `wire`: a sent frame if frames are captured, and a change of
-    /// a station's activity in the timeline.
+    /// Records an action of the medium of wire `wire`. A sent frame is captured, if frames are
+    /// captured. In the timeline, the change of the station's activity is recorded.
     #[inline]
     pub(crate) fn note_wire(
         &mut self,
@@ -172,8 +172,8 @@ fn activity(level: Option<Level>) -> Option<Doing> {
     Some(Doing::new(by, 1))
 }
 
-/// Returns the activity to show for a bus of which NICs use `share` per cent; `None` if they do not
-/// use it.
+/// Returns the activity to show for a bus. `share` is the percentage of the bus that NICs use;
+/// `None` if it is zero.
 fn bus_use(share: u64) -> Option<Doing> {
     (share > 0).then_some(Doing::new(Activity::Nic, share))
 }

@@ -1,5 +1,5 @@
-//! The world of a simulation: hosts, the media that connect them, and the event queue. No other
-//! module schedules events.
+//! The state of a simulation as a whole: hosts, the media that connect them, and the event queue.
+//! All events are scheduled here; other modules only return actions.
 
 use crate::background::Noise;
 use crate::event_queue::EventQueue;
@@ -14,7 +14,7 @@ use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
-/// Number in the source MAC address of background traffic. No machine has this number.
+/// Number in the source MAC address of background traffic. No NIC has this number.
 const BACKGROUND: usize = 0xfffe;
 
 /// A scheduled event of a simulation.
@@ -69,14 +69,15 @@ pub(crate) struct World {
     pub(crate) frames: Frames,
     pub(crate) wires: Vec<Wire>,
     pub(crate) machines: Vec<Machine>,
-    /// Wire and port of the NIC with each MAC address, by address number. The machines come first,
-    /// then the NICs of relays.
+    /// Wire and port of each NIC, indexed by the number in its MAC address. NICs of machines come
+    /// first, then those of relays.
     pub(crate) attachments: Vec<(u16, Port)>,
     pub(crate) relays: Vec<Relay>,
-    /// Wire and port of each NIC of each relay, by the number of the relay.
+    /// Wire and port of each NIC of a relay. The first index is the number of the relay, the second
+    /// that of the NIC.
     pub(crate) relay_attachments: Vec<Vec<(u16, Port)>>,
-    /// For two wires of one network, the port of the first wire at which a bridge leads towards the
-    /// second.
+    /// Ports that lead to bridges. The key is a pair of wires in one network. The value is a port
+    /// of the first wire, at which a bridge leads towards the second wire.
     pub(crate) bridged: BTreeMap<(u16, u16), Port>,
     pub(crate) noises: Vec<Noise>,
     pub(crate) noise_attachments: Vec<(u16, Port)>,
@@ -85,9 +86,9 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// Number of events processed.
     pub(crate) events: u64,
-    /// For each machine, whether all its programs have ended. `unfinished` is the number of
-    /// machines with programs that have not. Both are cached, because querying every machine after
-    /// every event is slow.
+    /// Whether all programs of each machine have ended. `unfinished` is the number of machines
+    /// whose programs have not all ended. Both are cached, because querying every machine after
+    /// every event would be slow.
     finished: Vec<bool>,
     unfinished: usize,
     medium_actions: Vec<MediumAction>,
@@ -96,7 +97,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world without machines, whose frames have room for `room` bytes.
+    /// Creates a world without machines. Its frames have buffers of `room` bytes.
     pub(crate) fn new(room: usize, trace: Trace, checks: bool) -> Self {
         Self {
             now: Tick::ZERO,
@@ -149,9 +150,9 @@ impl World {
         self.act_for_machine(machine);
     }
 
-    /// Processes events until all programs have ended, `limit` is reached, or no event is left.
-    /// Passes each captured frame to `watch` immediately, so that captured frames do not
-    /// accumulate.
+    /// Processes events until all programs have ended, the time `limit` is reached, or no event is
+    /// left. Each captured frame is passed to `watch` immediately, so that the frames need not be
+    /// stored.
     pub(crate) fn run(&mut self, limit: Tick, watch: &mut dyn FnMut(Captured)) {
         self.finished = self.machines.iter().map(Machine::is_finished).collect();
         self.unfinished = self.finished.iter().filter(|&&is_finished| !is_finished).count();
@@ -266,13 +267,15 @@ impl World {
     }
 
     fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
-        // An earlier attempt to send the frame may have truncated it, so the frame is restored.
+        // The NIC may have truncated the frame when it sent it before. The new attempt begins with
+        // the whole frame.
         self.frames[frame].truncate(None);
         let to = self.audience(wire, frame);
         self.request(wire, port, frame, to);
     }
 
-    /// Limits the frame that a NIC begins to send to `cut` bytes. `None` restores the frame.
+    /// Truncates the frame that a NIC begins to send to `cut` bytes. `None` cancels an earlier
+    /// truncation.
     fn cut(&mut self, (wire, port): (u16, Port), frame: FrameId, cut: Option<usize>) {
         self.frames[frame].truncate(cut);
         let (frames, actions) = (&self.frames, &mut self.medium_actions);
@@ -288,8 +291,9 @@ impl World {
         self.act_for_medium(wire);
     }
 
-    /// Returns the receivers of a frame on a wire: the NIC with the destination address, or the
-    /// bridge on the path to that NIC. All NICs receive a frame to a group address.
+    /// Returns the receivers of a frame on a wire. If the destination is on this wire, it is that
+    /// NIC; if it is on a wire behind a bridge, it is the bridge. A frame to a group address is
+    /// received by all NICs on this wire.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {
@@ -376,8 +380,8 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Nested calls have executed all actions that these actions caused, so `medium_actions` is
-        // empty. The vector is put back to keep its allocation.
+        // Executing these actions caused more actions, which nested calls have already executed. So
+        // `medium_actions` is empty, and the vector is put back only to keep its allocation.
         self.medium_actions = actions;
     }
 
@@ -405,8 +409,8 @@ impl World {
             }
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
-                // Check for truncation now: by the time the frame arrives, its sender may be
-                // sending it again.
+                // Whether the frame is truncated must be checked now. When it arrives, its sender
+                // may already be sending it again, as a whole.
                 let intact = intact && !self.frames[frame].is_truncated();
                 self.schedule_reception(wire, port, at, Reception::Frame { frame, intact });
             }

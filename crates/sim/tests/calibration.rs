@@ -1,13 +1,13 @@
-//! Compares the simulator with the throughput table of 1988. Parameters were fitted to eight cells
-//! of the table. The other features that these tests check were not used for fitting, so they are
-//! predictions.
+//! Compares the simulator with the throughput table of 1988. Parameters were fitted only to eight
+//! cells of the table, which the first test checks. The other tests check features to which nothing
+//! was fitted, so these are predictions.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Scenario, TransferOptions};
 
-/// Returns the throughput in KB/s if both socket buffers hold this many packets: the mean of four
-/// transfers of 8 MiB.
+/// Returns the throughput in KB/s between two hosts whose socket buffers hold this many packets. It
+/// is the mean of four transfers of 8 MiB.
 fn rate(scenario: &str, packets: u64) -> f64 {
     let blueprint = Scenario::named(scenario).unwrap().blueprint().unwrap();
     let buffer = Some(usize::try_from(packets).unwrap() * 1_460);

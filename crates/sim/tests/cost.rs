@@ -1,5 +1,5 @@
-//! Cost of a simulation in events per frame. The number is exact, and must not grow with the number
-//! of hosts.
+//! Cost of a simulation, as the number of events per frame. This number does not depend on the
+//! speed of the machine. It must not grow with the number of hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -19,8 +19,9 @@ fn ratio(events: u64, frames: u64) -> f64 {
     f64::from(u32::try_from(events).unwrap()) / f64::from(u32::try_from(frames).unwrap())
 }
 
-/// Returns the number of additional events for each additional frame, when each pair of hosts on
-/// one switch transfers twice as many bytes.
+/// Returns the cost of a frame in a network of pairs of hosts on one switch. Two runs differ in the
+/// number of bytes that each pair transfers. The result is the difference of their numbers of
+/// events, divided by that of their numbers of frames.
 fn of_crowd(hosts: u64) -> f64 {
     let crowd = |bytes: u64| {
         let pairs =
@@ -45,8 +46,9 @@ fn of_saturated(stations: u64) -> f64 {
     ratio(outcome.events, wire.frames + wire.collisions)
 }
 
-/// Returns the number of additional events for each additional frame, when a transfer has twice as
-/// many bytes. Its path is a chain of cables, which routers or bridges join.
+/// Returns the cost of a frame on a chain of cables, which routers or bridges join. Two runs differ
+/// in the number of bytes of the transfer. The result is the difference of their numbers of events,
+/// divided by that of their numbers of frames.
 fn of_row(place: &str, cables: usize) -> f64 {
     let number = |value: u64, unit: &str| {
         format!(
@@ -131,7 +133,8 @@ fn events_per_frame_do_not_grow_with_the_number_of_hosts() {
     }
 }
 
-// The send buffer is larger than the memory that a host has for buffers.
+// A send buffer of 100 MB exceeds the memory that a host has for buffers. The source then must not
+// run again and again while it waits for memory.
 #[test]
 fn a_source_that_lacks_buffer_memory_sleeps_until_an_acknowledgement_frees_some() {
     let events = |send_buffer: u64| {

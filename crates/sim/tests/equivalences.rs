@@ -1,4 +1,4 @@
-//! Pairs of equivalent scenarios, whose results must agree to the picosecond.
+//! Pairs of scenarios that must have equal results, with times equal to the picosecond.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -16,8 +16,9 @@ fn run(changes: &[&str]) -> Outcome {
     outcome
 }
 
-/// Runs the scenario of the first column of the table of 1988, with its Ethernet replaced by a
-/// full-duplex cable of the same bit rate.
+/// Runs the scenario of the first column of the table of 1988 on a full-duplex cable. The cable
+/// replaces the Ethernet and has the Ethernet's bit rate, but no propagation delay and no
+/// background traffic.
 fn run_on_cable(changes: &[&str]) -> Outcome {
     let text = Scenario::text("sun-3-60-to-3-60").unwrap().replace("ethernet-10", "link-1g");
     let (before, noise) = text.split_once("[noise]").unwrap();
@@ -31,8 +32,8 @@ fn run_on_cable(changes: &[&str]) -> Outcome {
     scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None })
 }
 
-/// Socket buffers of one packet. The hosts then send alternately and never contend for the
-/// Ethernet.
+/// Socket buffers of one packet. The two hosts then send alternately: a data segment, then its
+/// acknowledgement. They never contend for the Ethernet.
 const IN_TURN: [&str; 2] = ["transfer.send_buffer=1460", "transfer.receive_buffer=1460"];
 
 fn last(frames: &[Captured]) -> u64 {

@@ -34,8 +34,8 @@ fn a_transfer_has_the_goodput_of_its_header_arithmetic() {
         let outcome = run(name, &changes, Keep::default());
         let programs = if name.starts_with("wan") { "one other" } else { "transfer" };
         let share = measure(&outcome, &format!("goodput {programs}")) / rate;
-        // Bytes of a full frame on the wire: Ethernet header, packet, check sequence, and preamble
-        // with gap. The payload is the packet without the headers of IPv6 and TCP.
+        // A full frame takes the time of these bytes: Ethernet header, IP packet, check sequence,
+        // and preamble with gap. The payload is the packet without its IPv6 and TCP headers.
         let expected = payload / (14.0 + 1_500.0 + 4.0 + 20.0);
         assert!((expected * 0.98..=expected).contains(&share), "{name}: {share}, not {expected}");
     }
@@ -125,8 +125,9 @@ fn nfs_answers_are_fragmented() {
     let fragments = outcome.frames.iter().filter(|frame| frame.bytes[20] == 44);
     let lengths: Vec<usize> = fragments.map(|frame| frame.bytes.len()).collect();
     assert_eq!(lengths.len(), 10 * 6);
-    // The headers of each datagram: 8 bytes of UDP, and 100 of RPC and NFS. Each fragment has 14
-    // bytes of Ethernet, and 48 of IPv6.
+    // The answers contain 81,920 bytes of data in 10 datagrams and 60 fragments. Each datagram has
+    // headers of 108 bytes: 8 of UDP, and 100 of RPC and NFS. Each fragment has 14 bytes of
+    // Ethernet, and 48 of IPv6.
     assert_eq!(lengths.iter().sum::<usize>(), 81_920 + 10 * 108 + 60 * (14 + 48));
 }
 

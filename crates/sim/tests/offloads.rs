@@ -1,4 +1,5 @@
-//! NICs with TSO and LRO: the frames on the wire are unchanged, and the processors have less work.
+//! Tests of NICs with TSO and LRO. These offloads must not change the frames on the wire, but must
+//! reduce the work of the processors.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

@@ -1,13 +1,14 @@
-//! Files that users have written, with arbitrary values and ranges. A scenario either can be run,
-//! or is refused with position and remedy in one line.
+//! Tests of files that users have written, with arbitrary values and ranges. Each scenario must
+//! either run, or be refused by a message of one line that gives the position and the remedy.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, ParameterError, Scenario, Setting, Span, TransferOptions};
 use std::path::Path;
 
-/// Returns the text of a built-in file as a user might write it: with unlimited ranges, and with
-/// names of the user's files (suffix `.toml`) in place of the names of built-in files.
+/// Returns the text of a built-in file, changed to what a user might write. All ranges are
+/// unlimited. Names of built-in files are replaced by names of the user's own files, which end in
+/// `.toml`.
 fn own(text: &str) -> String {
     let line = |line: &str| {
         let mut line = line.to_owned();
@@ -26,7 +27,8 @@ fn own(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Returns the text of the built-in file `file` as a user might write it.
+/// Returns the text of the user's file `file`: the built-in file with this name, changed by
+/// [`own`].
 fn read(file: &str) -> Result<String, String> {
     let folders =
         ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
@@ -47,8 +49,8 @@ fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the keys of all numbers of a scenario, except for published figures. If several hosts
-/// have a number, returns its key for the first host only.
+/// Returns the keys of all numbers of a scenario, except for those of published figures. Of a
+/// number that several hosts have, only the key for the first host is returned.
 fn numbers(scenario: &Scenario) -> Vec<String> {
     let numbers =
         scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));

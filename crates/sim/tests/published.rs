@@ -1,4 +1,5 @@
-//! Comparison with published figures, and effects known from the literature that must emerge.
+//! Compares simulated runs with published figures, and checks that effects known from the
+//! literature occur in the simulator.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -43,8 +44,8 @@ fn long_frames_fill_a_saturated_ethernet_and_short_ones_do_not() {
 #[test]
 fn measures_of_a_run_without_data_have_no_value() {
     let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
-    // After 6 ms, the transfers named `first` and `second` have begun, but none of their data have
-    // arrived.
+    // After 6 ms, the transfers `first` and `second` have opened their connections, but no data
+    // have arrived. Their throughput is zero, and measures that would divide by it have no value.
     let early = run("sun-3-50-four", &["limit.time=0.006"]);
     assert_eq!(measured(&early, "goodput first second"), Some(0.0));
     assert_eq!(measured(&early, "larger-share first second"), None);
@@ -72,8 +73,8 @@ fn an_82586_keeps_up_with_a_paced_sender() {
     assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
 }
 
-/// Runs a transfer between two LANCE Ethernet controllers. At `host`, a disk holds the bus for
-/// `hold` microseconds at a time.
+/// Runs a transfer between two LANCE Ethernet controllers. On the machine of host `host`, a disk
+/// controller competes for the bus, and has it for `hold` microseconds each time.
 fn beside_a_disk(host: &str, hold: &str) -> Outcome {
     let (others, hold) =
         (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
@@ -210,8 +211,8 @@ fn header_compression_reduces_a_typed_character_to_four_bytes() {
     let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
     assert!((4.0..4.6).contains(&compressed), "{compressed}");
     assert!((40.5..41.5).contains(&whole), "{whole}");
-    // An IP identification that does not grow by one takes three more bytes in the compressed
-    // header (RFC 1144 §3.2.2): seven instead of four.
+    // If the IP identification does not grow by one with each packet, the compressed header
+    // contains it in three more bytes: seven bytes instead of four (RFC 1144 §3.2.2).
     let uncounted = bytes("tahoe.identification=off");
     assert!((7.0..7.9).contains(&uncounted), "{uncounted}");
 }

@@ -90,7 +90,8 @@ fn throughput_grows_with_the_queues_up_to_the_line_rate() {
             "{spread}: {one} Gb/s, {four} with four queues"
         );
     }
-    // The highest payload rate on 100 Gb/s: 1,448 of 1,538 bytes on the wire are payload.
+    // Highest possible payload rate on 100 Gb/s: a full segment has 1,448 bytes of payload, and
+    // takes the time of 1,538 bytes on the wire.
     let most = 100.0 * 1_448.0 / 1_538.0;
     let full = gigabits(16, &["transfer.spread=even"]);
     assert!((0.9 * most..most).contains(&full), "{full} Gb/s with sixteen queues");
@@ -177,8 +178,8 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // The counters do not include a job that is still running at the end of the simulation.
-            // The timeline does, so it may show more busy time.
+            // A job that is running at the end of the simulation is in the timeline, but not in the
+            // counters of busy time. So the timeline may show more busy time than the counters.
             assert!(
                 levels
                     .iter()
@@ -263,8 +264,8 @@ fn impossible_numbers_of_queues_and_processors_are_refused() {
     );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
     refused("wan-two-routers", &["west.nics.lan.nic.queues=2"], "give a router or a bridge one");
-    // The NIC file of a user may have a range that exceeds the limits of the simulator. These
-    // limits apply nevertheless, so 0 and 100 queues are refused.
+    // In a file of the user, the range can permit more than the simulator does. The limits of the
+    // simulator must still apply, so 0 and 100 queues must be refused.
     let text = Scenario::text("rss").unwrap().replace("\"generic\"", "\"own.toml\"");
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {

@@ -107,8 +107,8 @@ fn the_spans_of_a_timeline_add_up_to_the_counters() {
     assert!(count(Activity::Data) > count(Activity::Frame));
     let waits = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": waits for"));
     assert!(waits.flat_map(|lane| &lane.held).any(|held| held.by == Activity::WaitsForData));
-    // The timeline may omit a collision: a station that senses a carrier at the very start of its
-    // frame has sent no bit of it.
+    // The timeline may show fewer collisions than the counters. If a station senses another
+    // transmission at the very instant at which it begins, the collision takes no time.
     assert!(
         count(Activity::Collision) > 0
             && count(Activity::Collision) <= outcome.wires[0].counted.collisions

@@ -1,8 +1,10 @@
-//! The UDP/IP stack of a raw-frame generator: a separate instance of linerate's host, with one UDP
-//! socket. The host fragments and reassembles the datagrams. The machine's own host is not used,
-//! because its frames would have the processor costs of TCP segments.
+//! The UDP/IP stack of a raw-frame generator: an instance of linerate's host that is separate from
+//! the machine's host. It has one UDP socket, and fragments and reassembles datagrams. The
+//! machine's host cannot be used for that, because its frames cost the processor times of TCP
+//! segments.
 //!
-//! All MAC addresses are known from the start, so this host resolves none.
+//! The MAC addresses of all neighbours are known from the start, so this host sends no ARP
+//! requests.
 
 use crate::mac::mac_address;
 use linerate_stack::{
@@ -42,7 +44,7 @@ pub(super) struct DatagramHost {
     socket: Option<UdpHandle>,
     /// Ethernet frames of the host that wait to be sent, in order.
     to_send: VecDeque<Vec<u8>>,
-    /// Buffer with the datagram that was received last.
+    /// Buffer for the most recently received datagram.
     received: Vec<u8>,
 }
 
@@ -59,7 +61,7 @@ impl DatagramHost {
         Self { place, stack, socket, to_send: VecDeque::new(), received }
     }
 
-    /// Returns whether a frame belongs to a datagram for this host.
+    /// Returns whether a frame is addressed to this host and carries UDP or, over IPv6, a fragment.
     pub(super) fn wants(&self, frame: &[u8]) -> bool {
         let packet = frame.get(EthernetHeader::LENGTH..).unwrap_or(&[]);
         let protocols: &[Protocol] = match frame.get(12..EthernetHeader::LENGTH) {
@@ -85,10 +87,11 @@ impl DatagramHost {
         Some((&self.received[..length], from))
     }
 
-    /// Sends a datagram. Its frames are queued after the frames of earlier datagrams.
+    /// Sends a datagram. Its frames are queued behind all frames that already wait to be sent.
     pub(super) fn send(&mut self, now: Tick, to: SocketAddr, data: &[u8]) {
         let Some(socket) = self.socket else { return };
-        // A datagram for which there is no room is lost, as on the wire.
+        // If the host has no room for the datagram, the datagram is lost, as it could be on the
+        // wire.
         let _ = self.stack.udp_send_to(now.to_instant(), socket, to, data);
         self.turn(now, None);
     }
@@ -111,8 +114,8 @@ impl DatagramHost {
             let mut wire =
                 Wire { place: &self.place, arrived: arrived.take(), to_send: &mut self.to_send };
             let turn = self.stack.turn(&mut wire, Budget::default(), now.to_instant());
-            // A turn on this link cannot fail, so the loop ends only when the host has no more
-            // work.
+            // This link never fails, so a turn returns no error. The loop thus ends only when the
+            // host has no more work.
             if !turn.is_ok_and(|turn| turn.more) {
                 return;
             }
@@ -151,7 +154,8 @@ impl Link for Wire<'_> {
             && let Some(made) = fill(&mut frame[EthernetHeader::LENGTH..])
         {
             let packet = &frame[EthernetHeader::LENGTH..][..made.length];
-            // A packet to an address without a host is lost, as on the wire.
+            // If no host has the destination address, the packet is lost, as it would be on the
+            // wire.
             if let Some(header) = self.header_of(packet) {
                 header.emit(&mut frame);
                 self.to_send.push_back(frame[..EthernetHeader::LENGTH + made.length].to_vec());
@@ -205,8 +209,8 @@ mod tests {
         })
     }
 
-    /// Sends a datagram from the first host to the second, and loses frame number `lost`. Returns
-    /// the lengths of all frames.
+    /// Sends a datagram from the first host to the second. If `lost` is a number, the frame with
+    /// this number does not arrive. Returns the lengths of all frames.
     fn carry(hosts: &mut [DatagramHost; 2], data: &[u8], lost: Option<usize>) -> Vec<usize> {
         let [sender, receiver] = hosts;
         let to = SocketAddr::new(receiver.place.address.address(), 2_049);

@@ -6,7 +6,8 @@ use crate::mac::mac_address;
 /// Length of the header in bytes: an Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;
 
-/// Number that no NIC has. The destination MAC address of a frame without a receiver contains it.
+/// A number that no NIC has. It stands in the destination MAC address of frames that have no
+/// receiver.
 const UNASSIGNED: usize = 0xffff;
 /// EtherType of frames that only occupy the wire: IEEE 802 local experimental EtherType 1.
 const EXPERIMENT: u16 = 0x88b5;
@@ -33,8 +34,9 @@ impl Header {
         Self { to: UNASSIGNED, from, kind: EXPERIMENT, numbers: [0; 4] }
     }
 
-    /// Writes a frame of `length` bytes that begins with this header. The length is raised to
-    /// [`Header::SHORTEST`] and limited by the buffer. Returns the length written.
+    /// Writes a frame of `length` bytes that begins with this header. If `length` is below
+    /// [`Header::SHORTEST`], the frame has that length; if it exceeds the buffer, the frame fills
+    /// the buffer. Returns the length of the frame.
     pub(crate) fn write(&self, room: &mut [u8], length: usize) -> usize {
         let length = length.clamp(Self::SHORTEST.min(room.len()), room.len());
         let frame = &mut room[..length];

@@ -1,9 +1,10 @@
-//! Raw-frame generators: programs that send and receive Ethernet frames without the TCP/IP stack of
-//! their machine. They model protocols that linerate's host does not implement, protocols whose
-//! frames have costs of their own, and stations that only occupy the wire.
+//! Raw-frame generators: programs that send and receive Ethernet frames without their machine's
+//! TCP/IP stack. They model protocols that linerate's host does not implement, or protocols whose
+//! frames cost other processor times than TCP segments. They also model stations that only occupy
+//! the wire.
 //!
-//! Their frames cost processor time of the machine. Each generator specifies these costs
-//! ([`FrameCosts`]), because the machine's cost table holds the costs of TCP segments.
+//! Frames of a generator cost processor time of the machine. Each generator specifies these times
+//! ([`FrameCosts`]), because the machine's cost table is about TCP segments.
 
 mod blast;
 mod datagram_host;
@@ -32,7 +33,8 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Handles a received frame for which [`FrameGenerator::wants`] has returned true.
     fn handle_frame(&mut self, now: Tick, frame: &[u8]);
 
-    /// Returns whether this program, instead of the TCP/IP stack, gets a received frame.
+    /// Returns whether a received frame is for this program, and not for the machine's TCP/IP
+    /// stack.
     fn wants(&self, frame: &[u8]) -> bool;
 
     /// Writes the next frame into `room` and returns its length, or `None` if there is nothing to
@@ -52,8 +54,8 @@ pub(crate) trait FrameGenerator: Debug + Send {
     fn report(&self) -> ProgramReport;
 }
 
-/// Processor times of a generator's frames. The machine adds the processor time of the NIC driver
-/// to them.
+/// Processor times of a generator's frames, without the work of the NIC driver. The machine adds
+/// the driver's times from its own cost table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameCosts {
     /// Time to process a received frame.

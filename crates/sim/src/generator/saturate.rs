@@ -16,8 +16,8 @@ const LONGEST: u64 = 65_535;
 pub(crate) struct SaturateParameters {
     /// Usual length of a frame in bytes, check sequence included.
     frame: usize,
-    /// One of every `every` frames has the length `other`; zero means that all have the usual
-    /// length.
+    /// Interval of exceptional frames: every frame whose number is a multiple of `every` has the
+    /// length `other`. Zero means that all frames have the usual length.
     every: u64,
     /// Length in bytes of the exceptional frames, check sequence included.
     other: usize,

@@ -9,8 +9,8 @@ use linerate_units::{Span, Tick};
 #[derive(Debug)]
 pub(super) struct AttachedGenerator {
     pub(super) generator: Box<dyn FrameGenerator>,
-    /// Earliest time for which the machine has scheduled a timeout event; `Tick::NEVER` if no event
-    /// is scheduled.
+    /// Time of the timeout event that the machine has scheduled; `Tick::NEVER` if none is
+    /// scheduled. If there are several, it is the earliest.
     scheduled: Tick,
     /// Whether the processor is building a frame.
     is_building: bool,
@@ -21,8 +21,9 @@ impl AttachedGenerator {
         Self { generator, scheduled: Tick::NEVER, is_building: false }
     }
 
-    /// Takes the generator's next frame, unless the processor is still building the previous one.
-    /// Returns the processor time to build the frame, and the frame.
+    /// Takes the next frame from the generator. Returns the frame, and the processor time to build
+    /// it. Returns `None` if the generator has no frame, or the processor is still building the
+    /// previous one.
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -57,7 +58,8 @@ impl AttachedGenerator {
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
     }
 
-    /// Handles a timeout event. Does nothing if the generator has postponed its timeout.
+    /// Handles a timeout event. If the generator has postponed its timeout since the event was
+    /// scheduled, the event has no effect.
     pub(super) fn handle_time(&mut self, now: Tick) {
         self.scheduled = Tick::NEVER;
         if self.generator.poll_timeout() <= now {
@@ -65,8 +67,9 @@ impl AttachedGenerator {
         }
     }
 
-    /// Returns the time for which the machine must schedule a timeout event. Returns `None` if the
-    /// generator has no timeout, or an event is scheduled early enough.
+    /// Returns the time of the generator's next timeout if the machine must schedule an event for
+    /// it. Returns `None` if there is no timeout, or an event is already scheduled for that time or
+    /// an earlier one.
     pub(super) fn poll_timeout(&mut self, now: Tick) -> Option<Tick> {
         let wanted = self.generator.poll_timeout().max(now);
         (wanted < self.scheduled && wanted != Tick::NEVER).then(|| {

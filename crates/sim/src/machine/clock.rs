@@ -1,4 +1,5 @@
-//! The clock of a machine: its resolution is coarse, and it started before the simulation.
+//! The clock of a machine. It is coarse, and it has been running since some time before the
+//! simulation.
 
 use linerate_units::{Duration, Instant, Span, Tick};
 

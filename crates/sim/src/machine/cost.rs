@@ -3,7 +3,7 @@
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// The cost table of a machine. Times hold for full processor speed and an otherwise idle bus.
+/// The cost table of a machine. The times apply if no other bus master slows the processor down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// Time to enter and leave an interrupt handler.

@@ -26,19 +26,19 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
-    /// Index of the level whose first job is running, and the time up to which this job's work is
-    /// accounted for; `None` if the processor is idle.
+    /// Index of the level whose first job is running, and the time at which this job's remaining
+    /// work was last updated. `None` if the processor is idle.
     running: Option<(usize, Tick)>,
     /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,
-    /// Shares of the bus, in 65,536ths. `others` is the share of bus masters that are not NICs,
-    /// such as a disk controller. `taken` is the share of NICs and these other bus masters
+    /// Fractions of the bus that are in use, in 65,536ths. `others` is used by bus masters that are
+    /// not NICs, such as a disk controller. `taken` is used by these bus masters and by NICs
     /// together.
     taken: u64,
     others: u64,
     /// Number of other processors that are running on this bus.
     competitors: u64,
-    /// Share of its running time in which this processor accesses the bus, in 65,536ths.
+    /// Fraction of this processor's running time in which it accesses the bus, in 65,536ths.
     bus_demand: u64,
     /// Present speed in 65,536ths of full speed.
     speed: u64,
@@ -46,25 +46,26 @@ pub(crate) struct Cpu<J> {
     busy: [Span; Level::COUNT],
 }
 
-/// The scheduled end of the running job. It changes if the bus load or the jobs change before this
-/// time.
+/// The scheduled end of the running job. It becomes stale if the processor's speed changes, or a
+/// more urgent job interrupts this one, before that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Time at which the job ends.
     pub(crate) at: Tick,
-    /// Version of the schedule. If the processor has a newer version when the job ends, this end is
-    /// stale.
+    /// Version of the schedule to which this end belongs. The end is stale if the processor has a
+    /// newer version by then.
     pub(crate) plan: u32,
 }
 
 const FULL: u64 = 1 << 16;
-/// Lower limit of the speed, as a share of `FULL`: a processor gets some bus cycles even if NICs
-/// use the whole bus.
+/// Lower limit of the speed, in 65,536ths, before other processors slow this one down. A processor
+/// gets some bus cycles even if NICs use the whole bus.
 const SLOWEST: u64 = FULL / 20;
 
 impl<J> Cpu<J> {
-    /// Creates an idle processor that accesses the bus during the share `bus_demand` of its time.
-    /// Bus masters that are not NICs use the share `others` of the bus. Both are in 65,536ths.
+    /// Creates an idle processor. It accesses the bus in the fraction `bus_demand` of its running
+    /// time. Bus masters that are not NICs use the fraction `others` of the bus. Both are in
+    /// 65,536ths.
     pub(crate) fn new(bus_demand: u64, others: u64) -> Self {
         let jobs = std::array::from_fn(|_| VecDeque::with_capacity(16));
         let mut cpu = Self {
@@ -92,7 +93,7 @@ impl<J> Cpu<J> {
         self.running.map(|(level, _)| LEVELS[level])
     }
 
-    /// Returns the share of the bus that NICs use, in per cent.
+    /// Returns the percentage of the bus that NICs use.
     pub(crate) const fn bus_taken(&self) -> u64 {
         (self.taken - self.others) * 100 / FULL
     }
@@ -102,8 +103,8 @@ impl<J> Cpu<J> {
         self.jobs[level as usize].push_back((work, job));
     }
 
-    /// Moves the jobs of level `from` that satisfy `wanted` to the end of the queue of level `to`.
-    /// The jobs keep their order, and the work that was done on them. No job may be running.
+    /// Moves the jobs of level `from` for which `wanted` returns true to the end of the queue of
+    /// level `to`. Their order and their remaining work do not change. No job may be running.
     pub(crate) fn promote(&mut self, from: Level, to: Level, wanted: impl Fn(&J) -> bool) {
         debug_assert_eq!(self.running, None, "no job runs");
         let (promoted, left) =
@@ -123,8 +124,8 @@ impl<J> Cpu<J> {
         Some((LEVELS[index], job))
     }
 
-    /// Starts the most urgent job, and returns its scheduled end. Returns `None` if this job is
-    /// running already or there is no job.
+    /// Starts the first job of the most urgent level that has jobs, and returns the job's scheduled
+    /// end. Returns `None` if that job is already running, or there is no job.
     #[must_use]
     pub(crate) fn resume(&mut self, now: Tick) -> Option<Due> {
         let level = self.jobs.iter().position(|jobs| !jobs.is_empty())?;
@@ -143,16 +144,16 @@ impl<J> Cpu<J> {
         Some(Due { at, plan: self.plan })
     }
 
-    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths: `taken`
-    /// computes the new share from the present one. Returns the new end of the running job if it
-    /// has changed.
+    /// Changes the fraction of the bus that NICs and other bus masters use. `taken` computes the
+    /// new fraction from the present one, both in 65,536ths. If the running job now ends at another
+    /// time, returns its new end.
     #[must_use]
     pub(crate) fn change_bus(&mut self, now: Tick, taken: impl FnOnce(u64) -> u64) -> Option<Due> {
         self.change(now, |cpu| cpu.taken = taken(cpu.taken))
     }
 
-    /// Changes the number of other processors that are running. Returns the new end of the running
-    /// job if it has changed.
+    /// Changes the number of other processors that are running. If the running job now ends at
+    /// another time, returns its new end.
     #[must_use]
     pub(crate) fn change_competitors(&mut self, now: Tick, competitors: u64) -> Option<Due> {
         if competitors == self.competitors {
@@ -171,10 +172,11 @@ impl<J> Cpu<J> {
         if self.speed == before { None } else { self.run(now, level) }
     }
 
-    /// Returns the present speed in 65,536ths of full speed. Use of the bus by NICs slows the
-    /// processor down in proportion to `bus_demand`. Competing processors, which run at this speed
-    /// too, slow it down further: s = a − competitors · w² · s. Here `s` is the speed, `a` the
-    /// speed without competitors and `w` the bus demand of each processor.
+    /// Returns the present speed in 65,536ths of full speed. The more NICs and other bus masters
+    /// use the bus, the slower is the processor, in proportion to its bus demand. Other running
+    /// processors slow it down further. All processors run at the same speed s, which follows from
+    /// s = a − n · w² · s. Here a is the speed without other processors, n their number, and w the
+    /// bus demand of each.
     const fn share(&self) -> u64 {
         let lost = (if self.taken > FULL { FULL } else { self.taken }) * self.bus_demand / FULL;
         let alone = if FULL - lost < SLOWEST { SLOWEST } else { FULL - lost };
@@ -184,7 +186,7 @@ impl<J> Cpu<J> {
         alone * FULL * FULL / (FULL * FULL + self.competitors * self.bus_demand * self.bus_demand)
     }
 
-    /// Deducts the work done since the last call from the running job's remaining work.
+    /// Deducts the work done since the last deduction from the running job's remaining work.
     fn pause(&mut self, now: Tick) {
         let Some((level, since)) = self.running else { return };
         let passed = now.since(since);
@@ -226,8 +228,8 @@ mod tests {
         Span::from_picos(count * MICRO)
     }
 
-    /// Adds a job that takes `work` microseconds, at `now` microseconds. If this changes which job
-    /// runs, returns the end of the job that now runs.
+    /// Adds a job that takes `work` microseconds, at `now` microseconds. If another job runs
+    /// because of this, returns the scheduled end of that job.
     fn add<J>(cpu: &mut Cpu<J>, now: u64, level: Level, work: u64, job: J) -> Option<Due> {
         cpu.add(level, micros(work), job);
         cpu.resume(at(now))

@@ -1,8 +1,8 @@
-//! A machine: processors, and a NIC that spreads received frames over them.
+//! A machine: one or more processors, and a NIC that distributes received frames among them.
 //!
-//! The TCP/IP stack itself takes no simulated time. The machine charges processor time before each
-//! effect. The stack gets a received frame, the NIC gets a sent frame, and a task's work takes
-//! effect only after this time has passed.
+//! The code of the TCP/IP stack runs in no simulated time. Instead, the machine delays each effect
+//! by its processor time. The delayed effects are the delivery of a received frame to the stack,
+//! the delivery of a sent frame to the NIC, and the work of a task.
 
 mod attached_generator;
 mod clock;
@@ -57,8 +57,9 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine with a processor for each shard of its host. Its clock started
-    /// `head_start` before the simulation. All shards hash flows with the seed of `steering`.
+    /// Creates a machine with a processor for each shard of its host. The machine's clock started
+    /// `head_start` before the simulation. The NIC and all shards hash flows with the seed of
+    /// `steering`, so that a flow always belongs to the same processor.
     pub(crate) fn new(
         parameters: &MachineParameters,
         nic: Nic,
@@ -100,8 +101,8 @@ impl Machine {
         self.processors.iter().flat_map(Processor::reports)
     }
 
-    /// Starts a raw-frame generator in place of any earlier one. It runs on the first processor,
-    /// because its frames belong to no flow.
+    /// Attaches a raw-frame generator to the first processor. It replaces a generator that was
+    /// attached before. Its frames belong to no flow, so no other processor could receive them.
     pub(crate) fn attach(
         &mut self,
         now: Tick,

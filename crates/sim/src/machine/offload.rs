@@ -9,7 +9,7 @@ use std::num::NonZeroU16;
 
 /// Offset of the IP header in bytes, in a frame without VLAN tags.
 const IP: usize = EthernetHeader::LENGTH;
-/// TCP flags that end the merging of LRO: nothing is appended to a frame with one of these flags.
+/// TCP flags of a frame after which LRO appends nothing more.
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
 /// Segments a GSO frame into frames of at most the MTU, appends them to `segments` and releases the
@@ -35,8 +35,9 @@ pub(super) fn segment(
     frames.release(gso_frame);
 }
 
-/// Appends the data of frame `next` to frame `last`. Returns the merged frame, whose IP packet has
-/// at most `max` bytes. Returns `None` if `continues` finds that the frames cannot be merged.
+/// Merges two received frames: appends the data of frame `next` to frame `last`, and returns the
+/// merged frame. Its IP packet has at most `max` bytes. Returns `None` if the frames cannot be
+/// merged (see `continues`).
 pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,
@@ -60,7 +61,7 @@ pub(super) fn merge(
     Some(merged)
 }
 
-/// Sets the length of the packet in the IP header.
+/// Writes the length of the packet into its IP header, after data have been appended.
 fn set_length(bytes: &mut [u8], is_ipv6: bool) {
     let (place, before) = if is_ipv6 { (4, Ipv6Header::LENGTH) } else { (2, 0) };
     let length = u16::try_from(bytes.len() - IP - before).unwrap_or(u16::MAX);
@@ -81,9 +82,10 @@ fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     wide
 }
 
-/// Returns the segment size of the merged frame if `next` can be appended to `last`, otherwise
-/// `None`. Both frames must carry contiguous data of one connection. Their headers may differ only
-/// in fields that change from segment to segment.
+/// Returns the segment size of the merged frame if frame `next` can be appended to frame `last`;
+/// otherwise `None`. The data must be contiguous in the stream of one connection, and the merged IP
+/// packet may have at most `max` bytes. Header fields must be equal, except those that differ from
+/// segment to segment.
 fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
     let layout = Layout::of(one)?;
@@ -99,8 +101,8 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
     let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, tcp + 12) & 0xfff);
-    // The ranges leave out the fields that may differ: the packet length, and over IPv4 also the
-    // identification and the header checksum.
+    // Fields of the IP header that may differ are outside the compared ranges: the packet length,
+    // and over IPv4 also the identification and the header checksum.
     let is_same_ip = if is_ipv6 {
         same(0, IP + 4) && same(IP + 6, tcp + 4)
     } else {

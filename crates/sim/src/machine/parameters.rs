@@ -14,8 +14,8 @@ pub(crate) struct MachineParameters {
     pub(crate) processors: NonZeroU16,
     /// Resolution of the clock: it shows multiples of this time.
     pub(crate) clock_grain: Span,
-    /// Share of its running time in which a processor accesses the bus that it shares with NICs, in
-    /// 65,536ths.
+    /// Fraction of a processor's running time in which it accesses the bus, in 65,536ths.
+    /// Processors and NICs share this bus.
     pub(crate) bus_demand: u64,
     /// Arbitration of the bus, and the load of another bus master, such as a disk controller.
     pub(crate) bus: BusParameters,
@@ -47,7 +47,7 @@ impl MachineParameters {
         })
     }
 
-    /// Sets the cost of copying a byte between the NIC and memory to `clocks_per_byte` clocks of
+    /// Sets the time to copy a byte between the NIC and memory to `clocks_per_byte` clock cycles of
     /// the ISA bus. Returns `None` if the machine has no ISA bus.
     pub(crate) fn with_copy(mut self, clocks_per_byte: f64) -> Option<Self> {
         let picos = clocks_per_byte * 1e12 / self.isa_clock?;

@@ -1,9 +1,9 @@
 //! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The stack computes TCP checksums only if frames are captured. Otherwise receivers do not need
-//! them, because the frame check sequence detects damage on the wire. The machine charges the
-//! processor time of checksums in any case. With TSO, the stack leaves all checksums to the NIC,
-//! and this link completes them.
+//! The stack computes TCP checksums only if frames are captured. Otherwise no receiver verifies
+//! them, because the frame check sequence detects damage on the wire. The processor time of
+//! checksums does not depend on this; the machine always charges it. With TSO, the stack leaves all
+//! checksums to the NIC, and this link computes them in place of the NIC.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{

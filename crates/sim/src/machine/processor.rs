@@ -20,8 +20,8 @@ use linerate_units::{Instant, Span, Tick};
 use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header};
 use std::collections::VecDeque;
 
-/// Maximum number of frames in the driver's queue, which holds frames while the transmit ring is
-/// full (IFQ_MAXLEN of 4.3BSD).
+/// Maximum number of frames in the driver's queue (IFQ_MAXLEN of 4.3BSD). Frames to be sent wait in
+/// this queue while the transmit ring is full.
 const DRIVER_QUEUE: usize = 50;
 
 /// A unit of work that takes processor time.
@@ -55,8 +55,8 @@ fn unsummed(frame: &[u8]) -> usize {
 }
 
 impl Job {
-    /// Returns whether the job builds a frame of the TCP/IP stack. The stack's frames must leave in
-    /// order, so these jobs must keep their order.
+    /// Returns whether the job builds a frame of the TCP/IP stack. These jobs must stay in their
+    /// order, because the stack's frames must leave in the order in which the stack sends them.
     const fn is_frame_of_host(&self) -> bool {
         matches!(self, Self::Output(_))
     }
@@ -67,8 +67,8 @@ impl Job {
 struct Process {
     program: Box<dyn Program>,
     is_asleep: bool,
-    /// Whether an event arrived while the program was running. The program must then run again
-    /// instead of going to sleep.
+    /// Whether an event for the program arrived while the program was running. If so, the program
+    /// must run once more before it may sleep.
     is_woken: bool,
 }
 
@@ -90,7 +90,8 @@ pub(super) struct Processor {
     segments: Vec<FrameId>,
     processes: Vec<Process>,
     attached: Option<AttachedGenerator>,
-    /// Earliest time for which a clock event is scheduled.
+    /// Time of the scheduled clock event; the earliest if there are several, and `Tick::NEVER` if
+    /// there is none.
     scheduled: Tick,
     /// Whether a timer job is queued.
     timer_queued: bool,
@@ -140,14 +141,16 @@ impl Processor {
         reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
     }
 
-    /// Returns the event that the first unfinished program's TCP connection waits for. Returns
-    /// `None` if there is no such connection, or if the connection waits for the program.
+    /// Returns the event that a TCP connection waits for: the connection of the first unfinished
+    /// program that has one. Returns `None` if there is no such connection, or if it waits for its
+    /// program.
     pub(super) fn waits_for(&self) -> Option<Activity> {
         let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
         programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()
     }
 
-    /// Starts a raw-frame generator in place of any earlier one.
+    /// Attaches a raw-frame generator to this processor. It replaces a generator that was attached
+    /// before.
     pub(super) fn attach(
         &mut self,
         now: Tick,
@@ -165,8 +168,9 @@ impl Processor {
         self.cpu.add(Level::Task, self.costs.wakeup, Job::Task(index));
     }
 
-    /// Handles an expired timer. Returns a received frame if all other processors must process it
-    /// too.
+    /// Handles a timer of the processor, or the end of a job. If the job received a frame that all
+    /// shards of the host must get, returns the frame, and the caller passes it to all other
+    /// processors.
     pub(super) fn handle_event(
         &mut self,
         now: Tick,
@@ -213,7 +217,8 @@ impl Processor {
         self.schedule_job(due, actions);
     }
 
-    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths.
+    /// Changes the fraction of the bus that NICs and other bus masters use, in 65,536ths. `taken`
+    /// computes the new fraction from the present one.
     pub(super) fn change_bus(
         &mut self,
         now: Tick,
@@ -278,8 +283,8 @@ impl Processor {
         }
     }
 
-    /// Queues the processing of a received frame: by the raw-frame generator if
-    /// [`FrameGenerator::wants`] returns true, otherwise by the host.
+    /// Queues the processing of a received frame. The raw-frame generator processes it if
+    /// [`FrameGenerator::wants`] returns true, otherwise the host.
     pub(super) fn input(&mut self, frame: FrameId, rss: &RssNic, frames: &Frames) {
         let attached = self.attached.as_ref();
         let (work, job) = match attached
@@ -291,15 +296,15 @@ impl Processor {
         self.cpu.add(Level::Network, work, job);
     }
 
-    /// Reads the NIC's completions, and queues the driver's work. LRO merges consecutive frames
-    /// here.
+    /// Reads the NIC's completions, and queues the driver's work for each. With LRO, consecutive
+    /// received frames are merged first.
     fn service_nic(&mut self, rss: &mut RssNic, frames: &mut Frames) {
         let most = rss.nic.offload().lro_max_size;
         let mut last: Option<FrameId> = None;
         while let Some(completion) = rss.nic.poll_completion(self.queue) {
             match completion {
-                // Without LRO, a received frame need not wait for a later one to be merged into it.
-                // So the driver takes the frame at once.
+                // Without LRO, nothing can be merged into this frame, so it is passed to the driver
+                // immediately.
                 Completion::Received(frame) if most == 0 => self.take_received(frame, frames),
                 Completion::Received(frame) => {
                     let length = frames[frame].length();
@@ -400,9 +405,11 @@ impl Processor {
             let goes_on =
                 turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
-                // Frames that the host sent earlier for a task must leave before the new frames, so
-                // their jobs move to the network level first. A real kernel keeps this order by
-                // masking network interrupts until the task's frames are built.
+                // The jobs that build frames for a task have a lower priority. Such frames precede
+                // the new ones, which belong to the network level, and must not be overtaken by
+                // them. Their jobs therefore move to the network level first. A real kernel
+                // prevents overtaking by masking network interrupts while a task's frames are
+                // built.
                 self.cpu.promote(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {
@@ -435,8 +442,8 @@ impl Processor {
         }
     }
 
-    /// Completes the current step of a task, whose processor time has passed, and queues the task's
-    /// next step.
+    /// Runs a task whose processor time for its current step has passed. The step takes effect now,
+    /// and the task's next step is queued.
     fn run_task(&mut self, now: Tick, index: usize, rss: &RssNic, frames: &mut Frames) {
         loop {
             let process = &mut self.processes[index];
@@ -470,8 +477,8 @@ impl Processor {
         }
     }
 
-    /// Schedules events for the next timeouts of the host and of the generator. An event that
-    /// arrives after the host has postponed its timeout only schedules a later event.
+    /// Schedules events for the next timeouts of the host and of the generator. If a timeout is
+    /// postponed afterwards, its event does nothing but schedule another event for the new time.
     fn schedule_timeouts(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         if let Some(at) = self.attached.as_mut().and_then(|attached| attached.poll_timeout(now)) {
             self.schedule(at, MachineEvent::Generator, actions);
@@ -492,7 +499,7 @@ impl Processor {
         self.cpu.running_level().is_some()
     }
 
-    /// Returns the share of the bus that NICs use, in per cent.
+    /// Returns the percentage of the bus that NICs use.
     pub(super) const fn bus_taken(&self) -> u64 {
         self.cpu.bus_taken()
     }

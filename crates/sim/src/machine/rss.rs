@@ -1,10 +1,10 @@
 //! A NIC with receive-side scaling (RSS). Each processor serves one queue of the NIC and runs one
-//! shard of the host. A flow stays on one processor, because the NIC and the shards select by one
-//! hash of addresses and ports.
+//! shard of the host. The NIC and the shards use one hash function of addresses and ports, so all
+//! packets of a flow are processed by one processor.
 //!
-//! The queue of a frame is known only after the whole frame has been received. All queues share the
-//! wire, the FIFO, the DMA and the bus. A frame for every shard (ARP) arrives on the first queue,
-//! whose driver copies it to the others.
+//! The NIC selects the queue only after it has received the whole frame. Therefore all queues share
+//! the wire, the FIFO, the DMA and the bus. A frame that every shard needs (ARP) arrives on the
+//! first queue, whose processor copies it for the others.
 
 use crate::nic::{Nic, NicAction};
 use linerate_stack::{FIRST_SHARD, Medium, Steered, Steering};

@@ -6,7 +6,7 @@ use crate::timeline::Activity;
 /// The state that the timeline shows of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MachineSnapshot {
-    /// Share of the bus that the NIC uses, in per cent.
+    /// Percentage of the bus that the NIC uses.
     pub(crate) bus: u64,
     /// Event that the host's TCP waits for, if the machine is idle.
     pub(crate) waits_for: Option<Activity>,

@@ -4,11 +4,12 @@ use crate::rng::Stream;
 
 /// Maximum number of attempts to send a frame.
 pub(crate) const ATTEMPT_LIMIT: u8 = 16;
-/// Number of collisions after which the range of the backoff no longer doubles.
+/// Number of collisions after which further collisions no longer double the range of the backoff.
 const BACKOFF_LIMIT: u8 = 10;
 
-/// Draws the number of slot times to wait after collision `n` of a frame, counted from 1: r with 0
-/// ≤ r < 2^min(n, 10). Returns `None` after the last attempt.
+/// Draws the number of slot times that a station waits after collision number `n` of a frame. The
+/// number is random between 0 and 2^min(n, 10) − 1. Returns `None` if `n` has reached the limit of
+/// attempts, so that the frame is abandoned.
 pub(super) fn slots(random: &mut Stream, collision: u8) -> Option<u64> {
     (collision < ATTEMPT_LIMIT).then(|| random.below(1 << collision.min(BACKOFF_LIMIT)))
 }

@@ -2,12 +2,12 @@
 //! backoff.
 //!
 //! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
-//! idle while it defers. The computing time of a frame thus depends on the number of deferring
-//! stations only, not on the number of all stations.
+//! idle while the station defers. The computing time for a frame thus grows with the number of
+//! deferring stations, not with the number of all stations.
 //!
-//! The capture effect emerges from these rules. A station that has just sent a frame starts the
-//! next frame with its attempt counter at zero. The other stations have larger backoff ranges after
-//! their collisions, so this station usually wins.
+//! The model has no code for the capture effect, which follows from these rules. After its frame, a
+//! station has an attempt counter of zero for the next one. The other stations have collided, so
+//! they choose from larger backoff ranges and usually lose against it.
 
 use super::backoff::slots;
 use super::{
@@ -32,8 +32,8 @@ pub(crate) struct Bus {
     sending: Vec<Port>,
     /// Ports whose stations wait until the cable is idle.
     deferring: Vec<Port>,
-    /// Port and end time of each past transmission that still matters. It matters while some
-    /// station has not sensed its end, or must still wait for the inter-frame gap after it.
+    /// Past transmissions, each with its port and end time. They are recorded until all stations
+    /// have sensed the end, and the inter-frame gap after it has passed at each station.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -56,10 +56,10 @@ struct Station {
 enum State {
     /// The station has no frame to send.
     Idle,
-    /// The station will transmit at `planned` if the cable is idle then, and never before
-    /// `not_before`. `planned` is `NEVER` while the station defers.
+    /// The station waits to transmit. It begins at `planned`, unless the cable is busy then. While
+    /// the station defers, `planned` is `NEVER`. In any case it does not begin before `not_before`.
     Waiting { planned: Tick, not_before: Tick },
-    /// The station transmits a frame until `end`, or a jam if it has `collided`.
+    /// The station transmits until `end`: its frame, or the jam if the frame has `collided`.
     Sending { start: Tick, end: Tick, collided: bool },
 }
 
@@ -136,8 +136,8 @@ impl Bus {
     ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
-        // After a collision the station sends the jam, whose end does not depend on the frame's
-        // length. So only a transmission without a collision gets a new end.
+        // After a collision, `end` is the end of the jam, which does not depend on the frame's
+        // length. Only a transmission without a collision therefore gets a new end.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
             let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
@@ -184,15 +184,16 @@ impl Bus {
         self.parameters.bit * count
     }
 
-    /// Returns the time at which a station senses the end of the past transmissions, or `None` if
-    /// none are recorded.
+    /// Returns the time at which a station has sensed the end of every recorded past transmission;
+    /// `None` if none is recorded.
     fn idle_from(&self, port: Port) -> Option<Tick> {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
 
-    /// Schedules a transmission, not before `not_before`. If the station senses an idle cable, the
-    /// inter-frame gap precedes the transmission; otherwise the station defers. [`Bus::start`]
-    /// senses the cable again at the planned time.
+    /// Schedules the transmission of a station that may begin at `not_before`. The start is at that
+    /// time, or at the end of the inter-frame gap if that is later. If the station senses another
+    /// transmission before the start, it defers instead. [`Bus::start`] checks the cable once more
+    /// at the planned time.
     fn plan(&mut self, port: Port, not_before: Tick, actions: &mut Vec<MediumAction>) {
         let after_gap = self.idle_from(port).map(|idle| idle + self.parameters.gap);
         let start = not_before.max(after_gap.unwrap_or_default());
@@ -215,10 +216,11 @@ impl Bus {
         self.deferring.push(port);
     }
 
-    /// Returns whether a station that would transmit at `start` senses the transmission of `other`
-    /// in time to defer. A station that has waited for a gap ignores a carrier that begins in the
-    /// last third of that gap (§4.2.3.2.1). No station can thus seize the cable by being slightly
-    /// early.
+    /// Returns whether the transmission of `other` makes a station defer that would otherwise
+    /// transmit at `start`: the station has sensed it by then. If the station has waited for an
+    /// inter-frame gap, it ignores a carrier that begins in the last third of that gap
+    /// (§4.2.3.2.1). Without this rule, a station that is slightly early could always seize the
+    /// cable.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
         let sensed = began + self.distance(other, port);
@@ -231,18 +233,18 @@ impl Bus {
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
         let is_busy =
             self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
-        // Collisions can be switched off for experiments, although no real cable permits that. All
-        // stations then sense a carrier immediately, and the first one transmits.
+        // An experiment can switch collisions off, which no real cable permits. In that case, each
+        // station senses every transmission immediately, without a propagation time, and defers.
         if is_busy || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
         }
         if self.idle_from(port).is_some_and(|idle| idle + self.parameters.gap > now) {
-            // Another station has used the cable since this start was scheduled, so the gap after
-            // its transmission must pass first.
+            // After this start was scheduled, another station used the cable. The gap after its
+            // transmission has not passed, so the start is scheduled anew.
             return self.plan(port, not_before, actions);
         }
-        // A station far from the sender senses the end of a frame later, and must then wait for the
-        // gap. Past transmissions are recorded until then.
+        // Forget past transmissions that no longer delay any station: the farthest station has
+        // sensed their end, and has waited for the gap.
         let kept_for = self.longest + self.parameters.gap;
         self.ended.retain(|&(_, end)| end + kept_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);
@@ -276,7 +278,9 @@ impl Bus {
         });
     }
 
-    /// Collides with all transmissions whose signal has not reached this station yet.
+    /// Notes the collisions between this station's transmission, which begins now, and all
+    /// transmissions in progress. The station has not sensed these, or ignores them as
+    /// [`Bus::defers`] permits.
     fn collide_with_others(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         for index in 0..self.sending.len() {
             let other = self.sending[index];
@@ -290,8 +294,8 @@ impl Bus {
         }
     }
 
-    /// Makes a transmitting station react to a collision at `sensed`: it completes its preamble,
-    /// sends the jam and stops (§4.2.3.2.4).
+    /// Makes a transmitting station react to a collision that it senses at `sensed`. It sends the
+    /// rest of its preamble if that is not complete, then the jam, and stops (§4.2.3.2.4).
     fn collide(&mut self, port: Port, sensed: Tick, actions: &mut Vec<MediumAction>) {
         let State::Sending { start, end, collided } = self.stations[port].state else { return };
         let Some(Outgoing { frame, .. }) = self.stations[port].outgoing else { return };
@@ -362,8 +366,8 @@ impl Bus {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Delivers the signal that `what` returns to each receiver of a frame. The signal arrives
-    /// after the propagation time to this receiver plus `after`.
+    /// Delivers a signal to each receiver of a frame. `what` returns the signal for a receiver's
+    /// port. It arrives after the time `after`, plus the propagation time to this receiver.
     fn signal(
         &self,
         to: Audience,
@@ -408,8 +412,8 @@ impl Bus {
                 self.plan(port, not_before, actions);
             }
         }
-        // No station transmits now, so no station has deferred again and `self.deferring` is empty.
-        // The vector is put back to keep its allocation.
+        // No station transmits now, so none of these stations has deferred once more, and
+        // `self.deferring` is empty. The vector is put back only to keep its allocation.
         self.deferring = deferring;
     }
 
@@ -448,12 +452,12 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// Simulates two stations that contend for the cable after a frame.
+    /// Simulates two stations that both have a frame to send after a first frame.
     ///
-    /// Station 0 sends a frame, and has a second one ready within the inter-frame gap. Station 1
-    /// requests to send during the first frame; its NIC holds the request for `held` after that
-    /// frame. Returns the number of collisions, and the ports in the order of their successful
-    /// frames.
+    /// Station 0 sends the first frame, and requests to send a second one within the inter-frame
+    /// gap after it. Station 1 requests to send during the first frame. Its NIC delays that request
+    /// until the time `held` after the first frame; with `None`, it does not delay it. Returns the
+    /// number of collisions, and the ports in the order of their successful frames.
     fn contend_after_frame(held: Option<Span>) -> (u64, Vec<Port>) {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
@@ -491,16 +495,17 @@ mod tests {
         (bus.statistics().collisions, sent)
     }
 
-    /// IEEE 802.3 §4.2.3.2.4: on a cable that is too long, a station senses a collision only after
-    /// its slot time. Such a collision counts as late.
+    /// IEEE 802.3 §4.2.3.2.4: a station must sense a collision within its slot time. If the cable
+    /// is so long that it senses the collision later, the collision counts as late.
     #[test]
     fn a_collision_sensed_after_the_slot_time_is_late() {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
         let parameters =
             BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
-        // A slot lasts 51.2 us. Station 1 begins 1 us before the signal of station 0 reaches it.
-        // Station 0 thus senses the collision after 49 us, 59 us or 89 us; the last two are late.
+        // The slot time is 51.2 us. Station 1 begins 1 us before it would sense station 0. Its
+        // signal then takes 25, 30 or 45 us to station 0, which senses the collision 49, 59 or 89
+        // us after its own start. Of these, 59 us and 89 us exceed the slot time.
         for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
             let mut bus =
                 Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);

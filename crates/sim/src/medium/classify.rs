@@ -6,8 +6,8 @@ use linerate_wire::{Ipv4Header, Ipv6Header};
 /// IP protocol numbers of TCP and UDP, whose headers begin with the two ports.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Mask of the ECN field in the traffic class or type of service. The field is zero if the sender
-/// does not support ECN.
+/// Mask of the ECN field in the IPv4 type of service or the IPv6 traffic class. The field is zero
+/// if the endpoints of the connection do not use ECN.
 const ECN: u8 = 0b11;
 
 /// The IP packet of a frame, with a complete header.
@@ -36,8 +36,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the bytes of both addresses, the protocol number, and the length of the header
-    /// without extension headers.
+    /// Returns the bytes of both addresses, the protocol number, and the length of the IP header.
+    /// Extension headers of IPv6 are not included in the length.
     fn flow(self) -> (&'a [u8], u8, usize) {
         match self {
             Self::V4(packet) => (&packet[12..20], packet[9], usize::from(packet[0] & 15) * 4),
@@ -52,8 +52,8 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Returns a hash of the addresses, the protocol and the ports of an IP packet, or of the Ethernet
-/// header of another frame.
+/// Returns the flow hash of a frame. For an IP packet, it is a hash of the addresses, the protocol
+/// and the ports. For any other frame, it is a hash of the Ethernet header.
 pub(super) fn flow_of(frame: &[u8]) -> u64 {
     let Some(packet) = Packet::of(frame) else { return hash(frame.get(..14).unwrap_or(frame)) };
     let (addresses, protocol, header) = packet.flow();
@@ -64,8 +64,8 @@ pub(super) fn flow_of(frame: &[u8]) -> u64 {
     hash(addresses).wrapping_mul(31) ^ hash(ports).wrapping_add(u64::from(protocol))
 }
 
-/// Hashes bytes by FNV-1a, and folds the upper bits into the lower ones. Simulated senders do not
-/// provoke collisions, so the hash has no secret.
+/// Hashes bytes by FNV-1a, and folds the upper bits into the lower ones. The hash needs no secret,
+/// because no simulated sender tries to cause collisions.
 fn hash(bytes: &[u8]) -> u64 {
     let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

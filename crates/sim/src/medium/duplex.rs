@@ -1,5 +1,5 @@
-//! A full-duplex cable, whose two directions are independent. Frames are lost, damaged or delayed
-//! at random.
+//! A full-duplex cable, whose two directions do not affect each other. At random, frames are lost,
+//! damaged or delayed.
 
 use super::{
     DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port,
@@ -21,7 +21,7 @@ pub(crate) struct Duplex {
 #[derive(Debug)]
 struct Direction {
     random: Stream,
-    /// End of the inter-frame gap after the last frame.
+    /// End of the inter-frame gap after the previous frame, before which no frame may begin.
     free: Tick,
     outgoing: Option<Outgoing>,
     /// Version of the scheduled end of the frame being sent. An event with an older version is
@@ -39,9 +39,10 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The frame is lost on the cable: the receiver gets a fragment, an incomplete frame.
+    /// The cable cuts the frame off, so that the receiver gets a fragment: an incomplete frame.
     Lost,
-    /// The frame arrives with this additional delay, and with damaged bytes if not `intact`.
+    /// The frame arrives later than usual by the time `behind`. Its bytes are damaged unless
+    /// `intact`.
     Arrives { behind: Span, intact: bool },
 }
 
@@ -148,8 +149,8 @@ impl Duplex {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Draws the impairment of the next frame. This happens before the frame is sent, because an
-    /// additional delay applies to the start of the frame as well as to its end.
+    /// Draws the impairment of the next frame. It must be known when the frame begins, because an
+    /// additional delay applies to the arrival of both its start and its end.
     fn fate(&mut self, from: Port) -> Fate {
         let (random, parameters) = (&mut self.directions[from].random, &self.parameters);
         if random.happens(parameters.loss) {
@@ -181,7 +182,8 @@ mod tests {
     const MICRO: u64 = 1_000_000;
 
     /// Returns the times at which the start and the end of a frame of 1,000 bytes reach the
-    /// receiver, on a cable of 10 Mb/s.
+    /// receiver, on a cable of 10 Mb/s. With the probability `reorder`, the frame is delayed by 3
+    /// ms.
     fn arrival(reorder: f64) -> (Tick, Tick) {
         let rate = Rate::from_bits_per_second(10_000_000);
         let bit = Span::of_bits(1, rate);

@@ -70,7 +70,7 @@ impl EgressQueue {
     }
 
     /// Removes the next frame to send, and returns it with its length on the wire in bytes; `None`
-    /// if the queue is empty. The caller gets the queue's reference to the frame.
+    /// if the queue is empty. The reference that the queue had to the frame passes to the caller.
     pub(crate) fn poll(&mut self, now: Tick, frames: &mut Frames) -> Option<(FrameId, usize)> {
         let next = self.queue.poll(now, &mut self.verdicts);
         self.carry_out(frames);
@@ -104,9 +104,9 @@ impl EgressQueue {
 }
 
 impl EgressStatistics {
-    /// Combines the counters of several ports. Drops and marks are summed, and the longest delay is
-    /// that of any port. Frames passed and total delay are taken from the port with the largest
-    /// total delay.
+    /// Combines the counters of several ports. Drops and marks are sums, and the longest delay is
+    /// the maximum. The number of frames passed and their total delay cannot be combined usefully;
+    /// they are those of the port with the largest total delay.
     pub(crate) fn of_all(outlets: impl Iterator<Item = Self>) -> Self {
         outlets.fold(Self::default(), |all, one| {
             let longest =

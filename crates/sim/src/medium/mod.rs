@@ -1,8 +1,8 @@
-//! Transmission media: a shared bus, a full-duplex cable, a switch, and a serial line. A *station*
-//! is the NIC at a port, as in IEEE 802.3.
+//! Transmission media: a shared bus, a full-duplex cable, a switch, and a serial line. In IEEE
+//! 802.3 and here, the NIC at a port is called a *station*.
 //!
-//! A medium handles the requests of NICs and returns actions: its own timers, and signals to NICs.
-//! The simulation's world schedules these actions.
+//! A medium handles the requests of NICs. It returns actions: timers to start, and signals to
+//! deliver to NICs. The simulation's world schedules these actions.
 
 mod backoff;
 mod bus;
@@ -59,9 +59,9 @@ pub(crate) enum MediumEvent {
     /// The station at a port ends its frame or its jam, unless `plan` is an old version of its
     /// schedule.
     End { port: Port, plan: u32 },
-    /// The oldest frame from this port has reached the switch.
+    /// The oldest frame that was on its way from this port to the switch has arrived there.
     Reached { port: Port },
-    /// The switch has forwarded a frame to this port.
+    /// The switch has sent a frame through this port.
     Passed { port: Port },
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum MediumAction {
     Later { at: Tick, event: MediumEvent },
     /// The NIC's requested frame begins to leave.
     Sending { port: Port, frame: FrameId },
-    /// The NIC's frame has collided. The medium will repeat it.
+    /// The NIC's frame has collided. The medium, not the NIC, will repeat it.
     Collided { port: Port, frame: FrameId },
     /// The NIC's frame has been sent completely.
     Sent { port: Port, frame: FrameId },
@@ -95,7 +95,7 @@ pub struct MediumStatistics {
     /// Number of bytes in the completely sent frames, with check sequences, without preambles and
     /// gaps.
     pub bytes: u64,
-    /// Time during which stations sent frames, preambles, fragments and jams.
+    /// Total time of all transmissions: of frames with their preambles, of fragments, and of jams.
     pub busy: Span,
     /// Number of transmissions that collided.
     pub collisions: u64,
@@ -103,22 +103,24 @@ pub struct MediumStatistics {
     pub attempts: [u64; 16],
     /// Number of frames that were abandoned after 16 collisions.
     pub given_up: u64,
-    /// Number of collisions that were sensed after the slot time, which shows that the cable is too
-    /// long.
+    /// Number of collisions that were sensed only after the slot time. They show that the cable is
+    /// too long.
     pub late: u64,
     /// Total time that stations spent in backoff.
     pub backoff: Span,
     /// Number of backoffs that lasted 0 slot times, 1, 2 to 3, 4 to 7 … 512 to 1,023.
     pub backoffs: [u64; 11],
-    /// Number of frames that the medium lost, damaged or delayed behind later ones.
+    /// Number of frames that the medium lost or damaged, or delayed so that later frames may arrive
+    /// before them.
     pub impaired: u64,
     /// Number of frames that a switch dropped because of a wrong check sequence.
     pub discarded: u64,
-    /// Number of frames that a switch sent through the port whose total queueing delay is largest.
+    /// Number of frames that a switch sent through one of its ports: the port with the largest
+    /// total queueing delay.
     pub passed: u64,
-    /// Total queueing delay of the frames in `passed`.
+    /// Total queueing delay of the frames that `passed` counts.
     pub waited: Span,
-    /// Longest queueing delay at any port.
+    /// Longest queueing delay of a frame at any port of a switch.
     pub longest_wait: Span,
     /// Number of frames that queue disciplines dropped.
     pub dropped: u64,
@@ -140,8 +142,8 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
-    /// Handles the request of the NIC at `port` to send `frame`. The NIC may request again only
-    /// after it was notified that this frame was sent or abandoned.
+    /// Handles the request of the NIC at `port` to send `frame`. The NIC may make its next request
+    /// only after the medium has reported that this frame was sent or abandoned.
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -160,8 +162,8 @@ impl Medium {
         }
     }
 
-    /// Changes the number of bytes that the NIC at `port` sends of its frame. A serial line ignores
-    /// this, since frames on it are never aborted.
+    /// Changes the number of bytes that the NIC at `port` sends of the frame that it is sending. A
+    /// serial line ignores this call, because frames on it are never aborted.
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
@@ -179,8 +181,9 @@ impl Medium {
         }
     }
 
-    /// Delays the requested frame of the NIC at `port` until `until`, unless it has begun. Only a
-    /// bus delays frames: on the other media, a station can send while it receives.
+    /// Delays the frame that the NIC at `port` has requested to send until `until`, unless its
+    /// transmission has begun. Media other than a bus ignore this call, because a station on them
+    /// can send while it receives.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),

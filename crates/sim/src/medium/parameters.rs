@@ -17,11 +17,11 @@ pub(crate) struct BusParameters {
     pub(crate) gap: Span,
     /// Propagation time along one metre.
     pub(crate) metre: Span,
-    /// Whether simultaneous transmissions destroy each other. `false` is for experiments: no real
-    /// shared cable is without collisions.
+    /// Whether simultaneous transmissions destroy each other, as on every real shared cable.
+    /// Experiments can set this to `false`.
     pub(crate) collisions: bool,
-    /// Delay of the repeater if the bus is a star, otherwise `None`. In a star, positions of
-    /// stations are the lengths of the arms.
+    /// Delay of the repeater, if the medium is a star; `None` for a bus. The position of a station
+    /// on a star is the length of its arm.
     pub(crate) repeater: Option<Span>,
 }
 
@@ -46,14 +46,14 @@ impl BusParameters {
     }
 
     /// Returns the longest propagation time between two stations. `place` is the largest position
-    /// of a station: its propagation time from the beginning of the cable, or the length of its
-    /// arm.
+    /// of a station. On a bus this is a propagation time from one end of the cable; on a star it is
+    /// that of an arm.
     pub(crate) fn longest(&self, place: Span) -> Span {
         self.repeater.map_or(place, |repeater| place * 2 + repeater)
     }
 
-    /// Returns whether every station senses a collision within its slot time, given the longest
-    /// propagation time.
+    /// Returns whether every station senses each collision within the slot time, if the longest
+    /// propagation time between two stations is `longest`.
     pub(crate) fn reaches(&self, longest: Span) -> bool {
         longest * 2 < self.bit * SLOT_BITS
     }
@@ -70,11 +70,11 @@ pub(crate) struct DuplexParameters {
     pub(crate) gap: Span,
     /// Propagation time from one end of the cable to the other.
     pub(crate) delay: Span,
-    /// Share of frames that are lost, from 0 to 1.
+    /// Fraction of frames that are lost, from 0 to 1.
     pub(crate) loss: f64,
-    /// Share of frames that arrive with a wrong check sequence, from 0 to 1.
+    /// Fraction of frames that arrive with a wrong check sequence, from 0 to 1.
     pub(crate) corruption: f64,
-    /// Share of frames that are delayed, from 0 to 1.
+    /// Fraction of frames that are delayed, from 0 to 1.
     pub(crate) reorder: f64,
     /// Additional delay of a delayed frame.
     pub(crate) reorder_delay: Span,

@@ -1,6 +1,6 @@
-//! A serial line between two hosts: packets framed by SLIP (RFC 1055), with or without header
-//! compression (RFC 1144). For each compressed packet, the model asserts that decompression
-//! restores the original.
+//! A serial line between two hosts. Packets are framed by SLIP (RFC 1055); their headers can be
+//! compressed (RFC 1144). The model decompresses each compressed packet, and asserts that the
+//! result is the original packet.
 
 use super::{MediumAction, MediumEvent, MediumStatistics, Port};
 use crate::frame::{FrameId, Frames};
@@ -51,7 +51,8 @@ struct Direction {
 }
 
 impl Direction {
-    /// Encodes a packet as the bytes to send. With `compression` its TCP/IP header is compressed.
+    /// Returns a packet encoded as the bytes to send on the line. If `compression` is set, its
+    /// TCP/IP header is compressed first.
     fn compress(&mut self, packet: &[u8], compression: bool) -> &[u8] {
         self.packet.clear();
         self.packet.extend_from_slice(packet);

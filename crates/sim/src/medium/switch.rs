@@ -1,6 +1,7 @@
 //! A switch: a full-duplex cable for each port, and a queue in front of each outgoing cable. The
-//! switch stores and forwards frames, and its table of MAC addresses is complete from the start. It
-//! drops frames that their NIC has aborted, because their check sequence is wrong.
+//! switch receives a frame completely before it forwards the frame. Its table of MAC addresses is
+//! complete from the start. Frames that their NIC has aborted have a wrong check sequence, and are
+//! dropped.
 
 use super::egress::{EgressQueue, EgressStatistics};
 use super::{
@@ -24,7 +25,7 @@ pub(crate) struct Cable {
 /// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cable of each port for which the scenario specifies no other cable.
+    /// The default cable, for ports for which the scenario specifies no other one.
     pub(crate) cable: Cable,
     /// Inter-frame gap in bit times.
     gap: u64,
@@ -59,7 +60,8 @@ pub(crate) struct Switch {
 #[derive(Debug)]
 struct Station {
     cable: Cable,
-    /// End of the inter-frame gap after the last frame from the station.
+    /// End of the inter-frame gap after the previous frame from the station, before which its next
+    /// frame may not begin.
     free: Tick,
     outgoing: Option<(FrameId, usize, Audience)>,
     /// Version of the scheduled end of `outgoing`. An event with an older version is stale.

@@ -151,8 +151,8 @@ fn switch(ports: usize) -> Wire {
     Wire::new(Medium::Switch(Switch::new(&parameters, &cables, 1)))
 }
 
-/// The bytes of a frame without its check sequence. On the wire, the frame has 1,000 bytes. With
-/// its preamble it takes 806.4 us at 10 Mb/s.
+/// The bytes of a frame without its check sequence. With the check sequence, the frame has 1,000
+/// bytes. With its preamble as well, it takes 806.4 us at 10 Mb/s.
 const FRAME: [u8; 996] = [0; 996];
 
 #[test]
@@ -265,7 +265,8 @@ fn a_byte_takes_ten_bits_and_an_escaped_one_twenty() {
     ];
     let parameters = SerialParameters::read(&settings("", &numbers).root()).unwrap();
     let mut wire = Wire::new(Medium::Serial(Box::new(Serial::new(parameters))));
-    // END and ESC are escaped (RFC 1055), and an END precedes and follows the packet.
+    // The bytes END and ESC take two bytes each (RFC 1055). An END precedes the packet, and another
+    // one follows it.
     wire.send(0, 0, &[1, 2, 0o300, 0o333, 5], Audience::One(1));
     wire.send(20, 1, &[1], Audience::One(0));
     let (seen, counted) = wire.finish();
@@ -298,12 +299,13 @@ fn a_switch_stores_and_forwards_with_a_gap_between_frames() {
         (1_000, Seen::Sending(1)),
         (8_064, Seen::Sent(0)),
         (8_160, Seen::Sending(0)),
-        // The first frame has reached the switch completely after 811.4 us.
+        // After 811.4 us, the switch has received the whole first frame, and begins to forward it.
         (8_114 + 114, Seen::Begin(2)),
         (9_064, Seen::Sent(1)),
         (16_224, Seen::Sent(0)),
         (8_114 + 8_114, Seen::Frame(2)),
-        // The second frame waits from 911.4 us until the first one and its gap have been sent.
+        // The switch has received the second frame after 911.4 us. The frame waits until the first
+        // one, and the gap after it, have passed on the outgoing cable.
         (16_274 + 114, Seen::Begin(2)),
         (16_274 + 8_114, Seen::Frame(2)),
     ];
@@ -323,8 +325,9 @@ fn the_longest_queueing_delay_is_kept() {
         wire.send(begins, port, &FRAME, Audience::One(2));
     }
     let (_, counted) = wire.finish();
-    // The second frame arrives at 911.4 us, and waits until the outgoing cable becomes idle at
-    // 1,627.4 us. The third frame arrives at 2,011.4 us, and waits until 2,443.4 us.
+    // The switch has received the second frame after 911.4 us. It waits until 1,627.4 us, when the
+    // outgoing cable becomes idle. The third frame arrives at 2,011.4 us, and waits until 2,443.4
+    // us.
     assert_eq!(counted.longest_wait, Span::from_picos(7_160 * TENTH));
     assert_eq!(counted.waited, Span::from_picos((7_160 + 4_320) * TENTH));
 }

@@ -1,8 +1,9 @@
 //! Bus arbitration: determines when a NIC gets the bus of its machine.
 //!
 //! At most one other bus master, such as a disk controller or a frame buffer, competes with the
-//! NIC. That bus master takes the bus once in each of its periods, at a random time. Each period
-//! has its own random stream, so that the result does not depend on the order of queries.
+//! NIC. Time is divided into equal periods. In each of them, the other bus master takes the bus
+//! once, at a random time. The random numbers of a period come from a stream of their own, so the
+//! result does not depend on the order in which times are queried.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -14,9 +15,9 @@ use linerate_units::{Span, Tick};
 pub(crate) struct BusParameters {
     /// Time from the NIC's request until it gets an idle bus.
     grant: Span,
-    /// Share of the time in which the other bus master has the bus, from 0 to 1.
+    /// Fraction of the time in which the other bus master has the bus, from 0 to 1.
     others: f64,
-    /// Time for which the other bus master keeps the bus in each of its periods.
+    /// Time for which the other bus master has the bus each time that it takes it.
     hold: Span,
 }
 
@@ -32,7 +33,7 @@ impl BusParameters {
         })
     }
 
-    /// Returns the share of the bus that the other bus master uses, in 65,536ths.
+    /// Returns the fraction of the bus that the other bus master uses, in 65,536ths.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -42,8 +43,8 @@ impl BusParameters {
         (self.others * 65_536.0).round() as u64
     }
 
-    /// Returns the period in which the other bus master takes the bus once, or `None` if there is
-    /// no other bus master.
+    /// Returns the length of the periods, in each of which the other bus master takes the bus once.
+    /// Returns `None` if there is no other bus master.
     fn period(&self) -> Option<Span> {
         #[allow(
             clippy::cast_possible_truncation,
@@ -63,7 +64,7 @@ pub(crate) struct Arbiter {
     hold: Span,
     period: Option<Span>,
     seed: u64,
-    /// Number of the random stream of the first period; later periods use the following numbers.
+    /// Number of the random stream for the first period. Each later period uses the next number.
     stream: u64,
 }
 
@@ -79,10 +80,9 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a NIC gets the bus that it requests at `asked`: after the grant
-    /// time. If the other bus master has the bus at that time, the NIC waits until that master
-    /// releases it. The pending request has precedence over the next request of the other bus
-    /// master.
+    /// Returns the time at which a NIC gets the bus that it requests at `asked`. It gets an idle
+    /// bus after the grant time. If the other bus master has the bus then, the NIC waits until that
+    /// master releases it, and gets it immediately.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

@@ -30,7 +30,8 @@ pub(super) struct CompletionQueue {
     number: u16,
     /// Completions that the driver has not read, oldest first.
     completions: VecDeque<Completion>,
-    /// Whether the NIC has raised an interrupt since the driver last read a completion.
+    /// Whether the NIC has raised an interrupt to which the driver has not responded by reading a
+    /// completion.
     interrupt_pending: bool,
     /// Whether the timer of interrupt moderation is running.
     moderating: bool,
@@ -48,7 +49,8 @@ impl CompletionQueue {
         }
     }
 
-    /// Adds a completion, and interrupts the processor or starts the moderation timer.
+    /// Adds a completion. Interrupts the processor if interrupt moderation permits that now, and
+    /// otherwise starts the moderation timer.
     pub(super) fn push(
         &mut self,
         now: Tick,

@@ -4,13 +4,13 @@
 use crate::frame::FrameId;
 use std::collections::VecDeque;
 
-/// A frame for the NIC to send. It contains all data of a descriptor, or with TSO one segment of
-/// the data.
+/// A frame for the NIC to send. It contains all data of a descriptor. With TSO, the data of a
+/// descriptor are divided into segments, and each segment is a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,
     pub(crate) length: usize,
-    /// Whether this is the last frame of its descriptor.
+    /// Whether this is the final frame of its descriptor; without TSO, it always is.
     pub(crate) is_last: bool,
 }
 
@@ -19,9 +19,10 @@ pub(crate) struct TransmitFrame {
 pub(super) struct TransmitRing {
     /// Frames that wait to be sent, in their order.
     frames: VecDeque<TransmitFrame>,
-    /// Number of descriptors to which the frames in `frames` belong.
+    /// Number of descriptors to which the waiting frames belong.
     descriptors: usize,
-    /// Number of descriptors whose frames have been sent and whose completion is still due.
+    /// Number of descriptors whose frames have all been sent, but which the NIC has not yet
+    /// reported as complete.
     completing: usize,
 }
 
@@ -31,7 +32,8 @@ impl TransmitRing {
         Self { frames: VecDeque::with_capacity(size), descriptors: 0, completing: 0 }
     }
 
-    /// Returns the number of descriptors in use, completions included.
+    /// Returns the number of descriptors in use. It includes those whose frames have been sent and
+    /// whose completion is due.
     pub(super) const fn used(&self) -> usize {
         self.descriptors + self.completing
     }
@@ -52,8 +54,8 @@ impl TransmitRing {
         self.frames.front()
     }
 
-    /// Removes the frame that has been sent, and returns it; `None` if the ring is empty. After the
-    /// last frame of a descriptor, the descriptor remains used until [`TransmitRing::complete`].
+    /// Removes the frame that has been sent, and returns it; `None` if the ring is empty. A
+    /// descriptor stays in use after its final frame, until [`TransmitRing::complete`] is called.
     pub(super) fn pop(&mut self) -> Option<TransmitFrame> {
         let sent = self.frames.pop_front()?;
         if sent.is_last {
@@ -68,7 +70,8 @@ impl TransmitRing {
         self.completing -= 1;
     }
 
-    /// Prepares a test: marks this many descriptors as sent, with their completion still due.
+    /// Prepares a test: adds this many descriptors whose frames have been sent and whose completion
+    /// is due.
     #[cfg(test)]
     pub(super) const fn expect_completions(&mut self, descriptors: usize) {
         self.completing += descriptors;
@@ -82,8 +85,8 @@ impl TransmitRing {
     }
 }
 
-/// The receive ring of a queue. Its slots are descriptors, or pages of NIC memory (8390), of which
-/// a frame takes several.
+/// The receive ring of a queue. Its slots are descriptors, of which a frame takes one. In an 8390
+/// they are pages of NIC memory, of which a frame takes several.
 #[derive(Debug)]
 pub(super) struct ReceiveRing {
     /// Frames that are being written into memory.

@@ -1,21 +1,21 @@
-//! The FIFO between the wire and the machine's bus. If the bus is late, the FIFO overflows while a
-//! frame is received, and underruns while a frame is sent.
+//! The FIFO between the wire and the machine's bus. If the NIC gets the bus too late, the FIFO
+//! overflows (while a frame is received) or underruns (while a frame is sent).
 
 use super::arbiter::Arbiter;
 use super::parameters::DmaParameters;
 use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
-/// Frame length in bytes up to which the constructor checks whether the FIFO can overflow or
-/// underrun.
+/// Length in bytes of the frame for which the constructor checks whether the FIFO can overflow or
+/// underrun at all.
 const LONGEST: u64 = 65_536;
 
 /// The FIFO of the transmit or the receive half, and its DMA path to memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fifo {
     bytes: u64,
-    /// Number of bytes moved each time the NIC gets the bus. `word` is the size of a bus word in
-    /// bytes, and `cycle` the bus time of a word.
+    /// Number of bytes that the NIC moves each time that it gets the bus. It moves them in words of
+    /// `word` bytes, each of which takes the time `cycle` on the bus.
     burst: u64,
     word: u64,
     cycle: Span,
@@ -25,8 +25,8 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    /// Creates a FIFO of `bytes` bytes. Returns `None` if it cannot overflow or underrun on this
-    /// bus.
+    /// Creates a FIFO with room for `bytes` bytes. Returns `None` if the bus is always fast enough,
+    /// so that the FIFO can neither overflow nor underrun.
     pub(super) fn new(
         bytes: u64,
         dma: &DmaParameters,
@@ -55,9 +55,9 @@ impl Fifo {
         now.since(since).as_picos() / self.byte.as_picos()
     }
 
-    /// Returns whether a received frame of `length` bytes overflows the FIFO if its first byte
-    /// arrives at `begin`. The NIC requests the bus when a whole burst, or the rest of the frame,
-    /// has arrived.
+    /// Returns whether a received frame of `length` bytes overflows the FIFO. Its first byte
+    /// arrives at `begin`. The NIC requests the bus as soon as a whole burst has arrived, or the
+    /// rest of the frame if that is less.
     pub(super) fn overflows(&self, begin: Tick, length: u64) -> bool {
         let (mut removed, mut free) = (0, begin);
         while removed < length {
@@ -72,9 +72,10 @@ impl Fifo {
         false
     }
 
-    /// Returns how many bytes of a frame leave before the FIFO underruns, or `None` if it does not
-    /// underrun. The frame has `length` bytes, and its first byte leaves at `begin` with a full
-    /// FIFO. The NIC requests the bus when there is room for a burst.
+    /// Returns the number of bytes of a frame that leave before the FIFO underruns, or `None` if it
+    /// does not underrun. The frame has `length` bytes. Its first byte leaves at `begin`, when the
+    /// FIFO is full or contains the whole frame. The NIC requests the bus as soon as the FIFO has
+    /// room for a burst.
     pub(super) fn underruns(&self, begin: Tick, length: u64) -> Option<u64> {
         let (mut loaded, mut free) = (self.bytes.min(length), begin);
         while loaded < length {
@@ -116,9 +117,9 @@ mod tests {
     #[test]
     fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
-        // A word takes 2 us on the bus and 1.6 us on the wire. The bus is thus a fifth slower, and
-        // the FIFO of 48 bytes fills with a fifth of the received bytes. It overflows in frames of
-        // more than about 240 bytes.
+        // A word takes 2 us on the bus and 1.6 us on the wire. The bus thus removes four bytes in
+        // the time in which five arrive, so every fifth byte remains in the FIFO. Its 48 bytes are
+        // full after about 240 bytes of a frame.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.underruns(Tick::ZERO, 120).is_none());
         assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));

@@ -1,8 +1,8 @@
-//! A network interface controller (NIC), with descriptor rings between its driver and a wire. There
-//! is one model; a file of parameters describes each real NIC.
+//! A network interface controller (NIC), with descriptor rings between its driver and a wire. All
+//! NICs have one model; a file of parameters describes each real NIC.
 //!
-//! Methods handle the actions of the driver and of the wire, and return the actions that follow.
-//! The model depends neither on the processor that serves the NIC nor on the contents of frames.
+//! Methods handle the actions of the driver and of the wire, and return the actions that result.
+//! The result depends neither on the processor that serves the NIC nor on the contents of frames.
 
 mod arbiter;
 mod completion_queue;
@@ -31,9 +31,10 @@ pub(crate) const FIRST_QUEUE: u16 = 0;
 /// The expiry of a timer of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NicEvent {
-    /// The frame at the head of the current transmit ring is ready to be sent.
+    /// The NIC is ready to send the frame at the head of the transmit ring that it is serving.
     Ready,
-    /// The descriptor whose frames were sent is complete; the driver can be notified.
+    /// All frames of a descriptor have been sent, and the NIC can now report its completion to the
+    /// driver.
     DescriptorDone { queue: u16 },
     /// A received frame has been written into memory completely.
     Stored { queue: u16 },
@@ -48,18 +49,19 @@ pub(crate) enum NicAction {
     Later { at: Tick, event: NicEvent },
     /// Request the wire in order to send a frame.
     Request { frame: FrameId },
-    /// Send only the first `cut` bytes of the frame that begins to leave, with a wrong check
-    /// sequence, because the FIFO will underrun. `None` revokes an earlier truncation.
+    /// Send only the first `cut` bytes of the frame that begins to leave, and a wrong check
+    /// sequence, because the FIFO will underrun. `None` means the whole frame, after an earlier
+    /// attempt to send it was truncated.
     Truncate { frame: FrameId, cut: Option<usize> },
-    /// Do not send the frame that waits for the wire before this time.
+    /// Do not begin to send the frame that waits for the wire before this time.
     Hold { until: Tick },
     /// Release the NIC's reference to a frame.
     Release { frame: FrameId },
     /// Interrupt the processor that serves this queue.
     Interrupt { queue: u16 },
-    /// Increase the NIC's share of the bus by this much, in 65,536ths.
+    /// Increase the fraction of the bus that the NIC uses by this much, in 65,536ths.
     TakeBus { share: u64 },
-    /// Decrease the NIC's share of the bus by this much, in 65,536ths.
+    /// Decrease the fraction of the bus that the NIC uses by this much, in 65,536ths.
     GiveBus { share: u64 },
 }
 
@@ -107,7 +109,7 @@ pub struct NicStatistics {
 #[derive(Debug)]
 pub(crate) struct Nic {
     parameters: NicParameters,
-    /// Share of the bus that the NIC uses while a frame is on the wire, in 65,536ths.
+    /// Fraction of the bus that the NIC uses while it sends or receives a frame, in 65,536ths.
     share: u64,
     transmitter: Transmitter,
     receiver: Receiver,
@@ -116,13 +118,14 @@ pub(crate) struct Nic {
     /// Time of one byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters that the NIC does not keep for each queue. [`Nic::statistics`] adds the counters of
-    /// the queues.
+    /// Counters of the whole NIC. Counters of a single queue are zero here; [`Nic::statistics`]
+    /// adds them.
     counted: NicStatistics,
 }
 
 impl Nic {
-    /// Creates a NIC on a wire where a byte takes `byte`. `arbiter` grants it the machine's bus.
+    /// Creates a NIC on a wire that carries one byte in the time `byte`. `arbiter` determines when
+    /// the NIC gets the machine's bus.
     pub(crate) fn new(parameters: NicParameters, byte: Span, arbiter: Arbiter) -> Self {
         let fifo = |bytes: Option<u64>| Fifo::new(bytes?, &parameters.dma, byte, arbiter);
         let (sends, receives) = (fifo(parameters.transmit.fifo), fifo(parameters.receive.fifo));
@@ -163,7 +166,7 @@ impl Nic {
         self.transmitter.has_room(queue)
     }
 
-    /// Counts a frame that the driver dropped because its own queue was full.
+    /// Counts a frame that the driver dropped because the driver's queue was full.
     pub(crate) fn note_drop(&mut self, queue: u16) {
         self.queues[usize::from(queue)].counted.transmit_drops += 1;
     }
@@ -224,14 +227,14 @@ impl Nic {
         self.transmitter.handle_sending(now, actions);
     }
 
-    /// Notes that the frame being sent collided. The medium will repeat it.
+    /// Notes that the frame being sent collided. The medium, not the NIC, will repeat it.
     pub(crate) fn handle_collided(&mut self, actions: &mut Vec<NicAction>) {
         self.counted.collisions += 1;
         actions.push(NicAction::GiveBus { share: self.share });
     }
 
-    /// Notes that the frame being sent, of `length` bytes, has been sent completely, or abandoned
-    /// after too many collisions.
+    /// Notes that the transmission of a frame of `length` bytes has ended. The frame was sent
+    /// completely, truncated by an underrun, or abandoned after too many collisions (`given_up`).
     pub(crate) fn handle_sent(
         &mut self,
         now: Tick,
@@ -302,7 +305,8 @@ impl Nic {
         actions.push(NicAction::Release { frame });
     }
 
-    /// Returns whether a frame whose last byte arrived at `now` has overflowed the FIFO.
+    /// Returns whether the FIFO overflowed while a frame arrived. The frame has `length` bytes, of
+    /// which the final one arrived at `now`.
     fn overflows(&self, now: Tick, length: usize) -> bool {
         let time = self.byte * length as u64;
         let began = Tick::from_picos(now.as_picos().saturating_sub(time.as_picos()));

@@ -7,8 +7,8 @@ use std::num::NonZeroU16;
 /// Upper limit of the number of queues of a NIC, and of the processors that serve them.
 pub(crate) const MOST_QUEUES: u16 = 32;
 
-/// Upper limit of a ring's size, in descriptors, or in pages for the receive ring of an 8390. It
-/// bounds the memory of a simulated NIC.
+/// Upper limit of a ring's size, which bounds the memory of a simulated NIC. The size counts
+/// descriptors; for the receive ring of an 8390, it counts pages.
 const LONGEST_RING: u64 = 65_536;
 /// Upper limit of the size of a bus word in bytes, and of the number of words in a burst.
 const LONGEST_BURST: u64 = 65_536;
@@ -33,22 +33,23 @@ pub(crate) struct NicParameters {
 /// Parameters of the transmit half of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct TransmitParameters {
-    /// Number of descriptors. With one descriptor, the driver posts a frame only after the
-    /// interrupt for the previous frame.
+    /// Number of descriptors. If there is only one, the driver can post a frame only after the NIC
+    /// has reported the previous frame by an interrupt.
     pub(crate) ring: usize,
     /// Time from the driver's request until an idle NIC is ready to send the first frame.
     pub(crate) start: Span,
     /// Time from the end of a frame until the NIC is ready to send the next frame of the ring.
     pub(crate) chained: Span,
-    /// Time from the end of a sent frame until its descriptor is complete and the NIC interrupts.
+    /// Time from the end of a sent frame until its descriptor is complete and the NIC can
+    /// interrupt.
     pub(crate) done: Span,
-    /// Time from the end of a received frame until the NIC can send a frame, even one that was
-    /// ready before. Zero if the transmit and receive halves share no hardware.
+    /// Time from the end of a received frame until the NIC can send a frame, also one that was
+    /// ready before. Zero if sending and receiving use separate hardware.
     pub(crate) after_receive: Span,
     /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
-    /// Maximum number of times that the NIC repeats a frame after an underrun, before it drops the
-    /// frame.
+    /// Maximum number of times that the NIC repeats a frame that an underrun has aborted. If the
+    /// underruns continue after that, the NIC drops the frame.
     pub(crate) retries: u64,
     /// Time from the end of a frame aborted by an underrun until the NIC can send again.
     pub(crate) restart: Span,
@@ -57,13 +58,14 @@ pub(crate) struct TransmitParameters {
 /// Parameters of the receive half of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveParameters {
-    /// Number of frames that fit the ring, or number of pages if `page` is not zero.
+    /// Size of the ring in descriptors, each of which takes a frame; or in pages, if `page` is not
+    /// zero.
     pub(crate) ring: usize,
     /// Size of a page in bytes; a frame takes as many pages as it needs. Zero if each frame takes
     /// one descriptor.
     pub(crate) page: usize,
-    /// Time from the end of a received frame until it is in memory with its status, and the NIC
-    /// interrupts.
+    /// Time from the end of a received frame until the frame and its status are in memory, and the
+    /// NIC can interrupt.
     pub(crate) done: Span,
     /// Time after each received or sent frame in which the NIC cannot receive. A frame that begins
     /// during this time is lost.
@@ -89,15 +91,15 @@ pub(crate) struct DmaParameters {
 /// Parameters of interrupt moderation.
 #[derive(Clone, Debug)]
 pub(crate) struct InterruptParameters {
-    /// Time from the first completion to the interrupt. With zero, each completion interrupts at
-    /// once.
+    /// Time from the first unread completion to the interrupt. With zero, each completion
+    /// interrupts at once.
     pub(crate) delay: Span,
-    /// Number of completions after which the NIC interrupts, even if `delay` has not passed. With
-    /// one, each completion interrupts at once.
+    /// Number of unread completions at which the NIC interrupts, even if `delay` has not passed.
+    /// With one, each completion interrupts at once.
     pub(crate) frames: usize,
 }
 
-/// Parameters of the offloads: work that the NIC does instead of the host.
+/// Parameters of the offloads, by which a NIC takes over work of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffloadParameters {
     /// Whether the NIC computes and verifies checksums, so that the processor need not.
@@ -186,8 +188,8 @@ impl ReceiveParameters {
 }
 
 impl DmaParameters {
-    /// Returns the share of the bus that the NIC uses while a frame is on the wire, in 65,536ths. A
-    /// byte on the wire takes `byte`.
+    /// Returns the fraction of the bus that the NIC uses while a frame is on the wire, in
+    /// 65,536ths. The wire carries one byte in the time `byte`.
     pub(crate) fn bus_share(&self, byte: Span) -> u64 {
         let wire = u128::from(byte.as_picos()) * u128::from(self.word);
         let share = (u128::from(self.cycle.as_picos()) << 16).checked_div(wire).unwrap_or(0);

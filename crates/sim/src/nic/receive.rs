@@ -10,10 +10,10 @@ pub(super) struct Receiver {
     parameters: ReceiveParameters,
     /// The receive ring of each queue.
     rings: Vec<ReceiveRing>,
-    /// Number of frames that are arriving. Two can arrive at once on a bus, where two stations may
-    /// begin to send before either senses the other.
+    /// Number of frames that are arriving. On a bus there can be two, because a station may begin
+    /// to send before it senses the transmission of another station.
     receiving: u32,
-    /// Time at which the last frame from the wire ended.
+    /// Time at which the most recent frame from the wire ended.
     ended: Tick,
     deaf_until: Tick,
 }
@@ -25,28 +25,29 @@ impl Receiver {
         Self { parameters, rings, receiving: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
     }
 
-    /// Returns the time at which the last frame from the wire ended.
+    /// Returns the time at which the most recent frame from the wire ended.
     pub(super) const fn ended(&self) -> Tick {
         self.ended
     }
 
-    /// Notes that a frame begins to arrive. Returns whether the NIC receives it: false in a dead
-    /// time.
+    /// Notes that a frame begins to arrive. Returns whether the NIC receives it. Returns false in a
+    /// dead time, so that the frame is lost.
     pub(super) fn handle_begin(&mut self, now: Tick) -> bool {
         let is_received = now >= self.deaf_until;
         self.receiving += u32::from(is_received);
         is_received
     }
 
-    /// Notes that the arriving signal ended as a fragment: an incomplete frame. Returns whether the
-    /// NIC was receiving it.
+    /// Notes that an arriving signal ended as a fragment: an incomplete frame. Returns whether the
+    /// NIC was receiving this signal; otherwise it had begun in a dead time.
     pub(super) const fn handle_fragment(&mut self) -> bool {
         let is_received = self.receiving > 0;
         self.receiving = self.receiving.saturating_sub(1);
         is_received
     }
 
-    /// Notes that a complete frame has arrived. Returns whether the NIC has received all of it.
+    /// Notes that a complete frame has arrived. Returns whether the NIC has received it; otherwise
+    /// it had begun in a dead time.
     pub(super) fn handle_end(&mut self, now: Tick) -> bool {
         self.ended = now;
         let is_received = self.handle_fragment();
@@ -61,8 +62,8 @@ impl Receiver {
         self.deaf_until = now + self.parameters.deaf;
     }
 
-    /// Returns whether a queue's ring has room for a frame. If not, the NIC receives nothing for
-    /// its restart time.
+    /// Returns whether a queue's ring has room for a frame. If it has no room, the restart of the
+    /// NIC begins, during which it receives nothing.
     pub(super) fn has_room(&mut self, now: Tick, queue: u16, length: usize) -> bool {
         let has_room = self.used(queue) + self.parameters.slots(length) <= self.parameters.ring;
         if !has_room {
@@ -108,8 +109,8 @@ mod tests {
     use crate::frame::Frames;
     use linerate_units::Span;
 
-    /// Creates the receiver of an 8390 with 8 kB of memory. Its ring has the 5 kB that are not
-    /// reserved for sending.
+    /// Creates the receiver of an 8390 with 8 kB of NIC memory. Its receive ring has 5 kB; the rest
+    /// is for frames to be sent.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
         Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None }, 1)

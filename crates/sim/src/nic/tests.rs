@@ -134,8 +134,9 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     nic.handle_event(at(110), done, &mut actions);
     assert_eq!(actions, [], "the pending interrupt covers this one");
     assert_eq!([(); 2].map(|()| nic.poll_completion(0)), [Some(Completion::Transmitted); 2]);
-    // Three completions reach the limit, so the NIC interrupts before the timer expires. Then the
-    // timer finds nothing left to report.
+    // The third of these completions reaches the limit, so the NIC interrupts before the timer
+    // expires. The driver then reads all completions. When the timer expires, there is nothing to
+    // report.
     for _ in 0..3 {
         nic.handle_event(at(200), done, &mut actions);
     }
@@ -149,8 +150,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     assert_eq!((&actions[..], nic.statistics().interrupts), (&[][..], 2));
 }
 
-/// Sends two frames, of which an underrun aborts the first. Returns the times at which a frame
-/// becomes ready to be sent after that, and the counters.
+/// Sends two frames. A FIFO underrun aborts the first. Returns the times at which the NIC is then
+/// ready to send its next frame, and the counters.
 fn aborted(retries: u64) -> (Vec<Tick>, NicStatistics) {
     let (mut nic, mut frames, mut actions) = (slow(retries), Frames::new(64), Vec::new());
     for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! The transmit half of a NIC, with one descriptor ring for each queue. The rings are served round
-//! robin: each ring sends one frame in its turn.
+//! The transmit half of a NIC, with one descriptor ring for each queue. The rings take turns: each
+//! sends one frame, and then the next ring with a frame follows.
 
 use super::descriptor_ring::{TransmitFrame, TransmitRing};
 use super::fifo::Fifo;
@@ -15,7 +15,8 @@ pub(super) struct Transmitter {
     fifo: Option<Fifo>,
     /// The transmit ring of each queue.
     rings: Vec<TransmitRing>,
-    /// The queue whose frame is being sent, or was sent last.
+    /// The queue whose frame is being sent; if none is being sent, the queue of the most recent
+    /// frame.
     current: u16,
     /// Whether the frame at the head of the current ring is being sent or made ready to be sent.
     is_active: bool,
@@ -63,8 +64,8 @@ impl Transmitter {
         }
     }
 
-    /// Requests the wire for the frame at the head of the current ring. During the turnaround time
-    /// after a received frame, schedules the request for the end of that time.
+    /// Requests the wire for the frame at the head of the current ring. If the turnaround time
+    /// after a received frame has not passed, the request is scheduled for its end.
     pub(super) fn handle_ready(
         &mut self,
         now: Tick,
@@ -81,8 +82,9 @@ impl Transmitter {
         }
     }
 
-    /// Notes that the frame begins to leave, and predicts whether the FIFO underruns. Each attempt
-    /// after a collision needs a new prediction, because the bus may be idle then.
+    /// Notes that a frame begins to leave, and computes whether the FIFO will underrun. After a
+    /// collision this is computed anew for the next attempt, because the other bus master may not
+    /// use the bus then.
     pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         let Some(fifo) = self.fifo else { return };
         let Some(&TransmitFrame { frame, length, .. }) =
@@ -98,8 +100,9 @@ impl Transmitter {
         }
     }
 
-    /// Notes a received frame. If the transmit and receive halves share hardware, delays a frame
-    /// that waits for the wire by the turnaround time.
+    /// Notes that a frame has been received. If sending and receiving use common hardware, the NIC
+    /// cannot send for the turnaround time after that. A frame that waits for the wire is delayed
+    /// accordingly.
     pub(super) fn handle_received(&self, now: Tick, actions: &mut Vec<NicAction>) {
         if self.is_active && self.parameters.after_receive > Span::ZERO {
             actions.push(NicAction::Hold { until: now + self.parameters.after_receive });
@@ -146,7 +149,8 @@ impl Transmitter {
         self.rings[usize::from(queue)].complete();
     }
 
-    /// Prepares a test: this many descriptors of a queue count as sent, with completion due.
+    /// Prepares a test: adds this many descriptors of a queue whose frames have been sent and whose
+    /// completion is due.
     #[cfg(test)]
     pub(super) fn expect_completions(&mut self, queue: u16, descriptors: usize) {
         self.rings[usize::from(queue)].expect_completions(descriptors);
@@ -175,8 +179,8 @@ mod tests {
 
     #[test]
     fn underruns_are_predicted_each_time_a_frame_begins_to_leave() {
-        // A word takes 2 us on the bus and 1.6 us on the wire, so the FIFO underruns while a long
-        // frame is sent.
+        // A word takes 2 us on the bus, but only 1.6 us on the wire. The FIFO is thus emptied
+        // faster than it is filled, and underruns while a long frame is sent.
         let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
         let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
         let fifo = Fifo::new(48, &dma, Span::from_picos(800_000), arbiter);

@@ -17,7 +17,7 @@ pub enum ParameterError {
         /// All known names of this kind, for the message.
         known: String,
     },
-    /// A file that another file names and that cannot be read.
+    /// A file that cannot be read, although an entry of another file names it.
     #[error("{file}, which {key} names, cannot be read ({what}): check its name")]
     Unreadable {
         /// Key of the entry that names the file.
@@ -54,7 +54,7 @@ pub enum ParameterError {
         /// Key of the missing entry.
         key: String,
     },
-    /// An entry that nothing uses, such as an entry with a misspelt key.
+    /// An entry that no part of the scenario uses, for example because its key is misspelt.
     #[error(
         "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that \
          there are",

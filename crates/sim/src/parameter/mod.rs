@@ -1,5 +1,5 @@
-//! Parameters from TOML files. Every number has a unit, a source, a physical range, and a mark if
-//! it was calibrated.
+//! Parameters from TOML files. Every number has a unit, a source and a physical range. A number
+//! that was fitted to measurements has a mark.
 
 mod error;
 mod place;

@@ -17,12 +17,12 @@ pub struct Number {
     pub range: [f64; 2],
     /// Document or measurement from which the value comes.
     pub source: String,
-    /// Whether the value was fitted to the eight cells of the throughput table of 1988 that serve
-    /// for calibration, instead of taken from a source.
+    /// Whether the value does not come from a source, but was fitted to the eight calibration cells
+    /// of the throughput table of 1988.
     #[serde(default)]
     pub tuned: bool,
-    /// File that contains the number. For a machine file that is based on another file, this can be
-    /// the base file.
+    /// File that contains the number. A machine file can be based on another machine file; a number
+    /// that it does not change is in that base file.
     #[serde(skip)]
     pub file: String,
 }
@@ -90,9 +90,10 @@ impl Number {
         Some(one)
     }
 
-    /// Returns the physical quantity that the number measures, and its value in the base unit:
-    /// picoseconds, picoseconds per byte, bit/s or Hz. A percentage becomes a fraction, and any
-    /// other number stays unchanged. Returns `None` for an unknown unit.
+    /// Returns the physical quantity that the number measures, and its value in the base unit of
+    /// this quantity: picoseconds, picoseconds per byte, bit/s or Hz. A percentage is converted to
+    /// a fraction; other numbers have no base unit and are not converted. Returns `None` for an
+    /// unknown unit.
     pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
         let (dimension, factor) = match self.unit.as_str() {
             "ps" => (Dimension::Time, 1.0),

@@ -1,5 +1,5 @@
-//! All entries of a scenario and of the files that it names. A path such as
-//! `sender.nic.transmit.start` identifies each entry.
+//! All entries of a scenario, including those of the files that it names. Each entry is identified
+//! by a path such as `hosts.sender.nic.transmit.start`.
 
 use super::place::Lines;
 use super::setting::Dimension;
@@ -26,9 +26,10 @@ const SHORTEST_PAUSE: Span = Span::from_picos(1_000_000);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     entries: BTreeMap<String, Setting>,
-    /// Positions of the entries in files. Entries changed by `--set` have none.
+    /// Positions of the entries in their files. An entry that `--set` has changed has no position.
     places: BTreeMap<String, Place>,
-    /// Keys that have been read. All other keys are unused, and refused.
+    /// Keys that the program has read. An entry whose key is not among them in the end is refused
+    /// as unused.
     read: RefCell<BTreeSet<String>>,
 }
 
@@ -125,7 +126,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds the entries of another file, except those whose path exists already.
+    /// Adds the entries of another file. An entry that exists already takes precedence over one
+    /// with an equal path in the other file.
     pub(crate) fn add_below(&mut self, other: Self) {
         for (key, setting) in other.entries {
             if let Entry::Vacant(vacant) = self.entries.entry(key) {
@@ -145,8 +147,8 @@ impl Settings {
         self.entries.iter().map(|(key, setting)| (key.as_str(), setting))
     }
 
-    /// Returns the path of a number relative to the file that contains it: `lance.transmit.start`
-    /// for `hosts.sender.nic.transmit.start`.
+    /// Returns the path of a number within its file, with the file's name in front:
+    /// `lance.transmit.start` for `hosts.sender.nic.transmit.start`.
     #[must_use]
     pub fn path_in_file(&self, key: &str, number: &Number) -> String {
         let mut at = key;
@@ -159,8 +161,8 @@ impl Settings {
         key.to_owned()
     }
 
-    /// Returns the word at `key`, and records that `key` was read. Returns `None` if there is no
-    /// entry or the entry is a number.
+    /// Returns the word at `key`, and records that the program has read `key`. Returns `None` if
+    /// there is no entry, or the entry is a number.
     pub(crate) fn word(&self, key: &str) -> Option<&str> {
         self.read.borrow_mut().insert(key.to_owned());
         match self.entries.get(key) {
@@ -169,7 +171,8 @@ impl Settings {
         }
     }
 
-    /// Replaces the word at `key`, and removes the entries of the file that the old word named.
+    /// Replaces the word at `key`. If the old word named a file, the entries of that file are
+    /// removed.
     pub(crate) fn replace_word(&mut self, key: &str, word: &str) {
         let below = format!("{key}.");
         self.entries.retain(|key, _| !key.starts_with(&below));
@@ -182,8 +185,8 @@ impl Settings {
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Removes and returns the word at `key`; `None` if there is no word. A number at `key`
-    /// remains, so that it is refused later as unused.
+    /// Removes and returns the word at `key`; `None` if there is no word. If there is a number, it
+    /// is not removed, and is later refused as an unused entry.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -193,8 +196,8 @@ impl Settings {
         Some(word)
     }
 
-    /// Removes and returns the entries below `set`, as KEY=VALUE: the changes that the scenario
-    /// makes to entries of the files that it names.
+    /// Removes the entries below `set`, and returns them as KEY=VALUE. By these entries, a scenario
+    /// changes values in the files that it names.
     pub(crate) fn take_changes(&mut self) -> Vec<String> {
         let keys: Vec<String> =
             self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
@@ -214,8 +217,9 @@ impl Settings {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Applies a change KEY=VALUE. KEY is the path of an entry, or a path relative to a file. A
-    /// path relative to a file (`sun-3-60.cost.wakeup`) changes every use of that file.
+    /// Applies a change KEY=VALUE. KEY is the path of an entry, or the path of a number within a
+    /// file, such as `sun-3-60.cost.wakeup`. In the latter case, the number is changed for all
+    /// parts of the scenario that use the file.
     pub(crate) fn set(&mut self, scenario: &str, change: &str) -> Result<(), ParameterError> {
         let (key, value) =
             change.split_once('=').ok_or_else(|| ParameterError::NotAChange(change.to_owned()))?;
@@ -263,8 +267,8 @@ impl Settings {
         keys.filter(|key| self.entries.contains_key(key)).collect()
     }
 
-    /// Returns an existing path whose last part contains the last part of `key`, as a suggestion
-    /// for an error message; `None` if there is no such path.
+    /// Returns an existing path to suggest in an error message. The final part of this path
+    /// contains the final part of `key`. Returns `None` if there is no such path.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
         let alike = |path: &&String| {
@@ -375,8 +379,9 @@ impl<'a> Section<'a> {
         )?)))
     }
 
-    /// Returns the time of entry `name`, as the interval of a repeated action. An interval below
-    /// [`SHORTEST_PAUSE`] is refused: with zero, the simulation would never end.
+    /// Returns the time in entry `name`, which is the interval of a repeated action. An interval
+    /// below [`SHORTEST_PAUSE`] is refused, because with an interval of zero the simulation would
+    /// never end.
     pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
         let span = self.span(name)?;
         if span >= SHORTEST_PAUSE {
@@ -412,8 +417,9 @@ impl<'a> Section<'a> {
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// Returns the bit rate of entry `name`, for a wire. Zero is refused, because a bit would last
-    /// for ever. A rate above [`FASTEST`] is refused as well.
+    /// Returns the bit rate in entry `name`, which is that of a wire. Zero is refused, because
+    /// sending a bit would never end. A rate above [`FASTEST`] is refused, because a bit would be
+    /// shorter than the resolution of simulated time.
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {
@@ -442,7 +448,8 @@ impl<'a> Section<'a> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
     }
 
-    /// Returns the count of entry `name`. It must be within `range`, even if the file permits more.
+    /// Returns the count in entry `name`. A count outside `range`, the limits of the simulator, is
+    /// refused. The file's own range may be wider.
     pub(crate) fn count_within(
         &self,
         name: &str,
@@ -461,8 +468,8 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, what))
     }
 
-    /// Returns the count of entry `name`, as the size of a structure in memory. It must be within
-    /// `range`.
+    /// Returns the count of entry `name`, which is the size of a structure in memory. A count
+    /// outside `range`, the limits of the simulator, is refused.
     pub(crate) fn size_within(
         &self,
         name: &str,

@@ -1,10 +1,10 @@
-//! Contents of bulk transfers: pseudo-random bytes, which reveal a received byte at a wrong
-//! position. They are generated once per process.
+//! Contents of bulk transfers: pseudo-random bytes. With these, a byte that is received at a wrong
+//! position of the stream differs from the expected one. They are generated once per process.
 
 use std::sync::LazyLock;
 
-/// Period of the content, in bytes. It is prime, so that data shifted by whole buffers, segments or
-/// windows are detected.
+/// Period of the content, in bytes. Because it is prime, it is no multiple of the size of a buffer,
+/// a segment or a window. Data that are shifted by such a size are therefore detected.
 const PERIOD: usize = 65_521;
 
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -22,14 +22,15 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// Returns the content from stream position `position` on: `length` bytes, but at most one period.
+/// Returns the content that begins at stream position `position`. It has `length` bytes, or one
+/// period if that is shorter.
 pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
     let at = usize::try_from(position % PERIOD as u64).unwrap_or(0);
     &BYTES[at..at + length.min(PERIOD)]
 }
 
-/// Returns the stream position of the first byte in `bytes` that differs from the content; `None`
-/// if all bytes are right. `position` is the stream position of `bytes`.
+/// Compares bytes, the first of which has the stream position `position`, with the content. Returns
+/// the stream position of the first byte that differs; `None` if all are right.
 pub(super) fn first_wrong(position: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = position;
     for part in bytes.chunks(PERIOD) {

@@ -13,8 +13,8 @@ pub(crate) struct Echo {
     echoed: u64,
 }
 
-/// The state of the server's task: the step that it returned last. The task performs this step when
-/// it runs next.
+/// The state of the server's task: the step whose processor time is passing. The step takes effect
+/// when the task runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
@@ -85,8 +85,8 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// Returns true always: the server never finishes by itself, so the simulation waits for the
-    /// typist only.
+    /// Always returns true. The server never finishes by itself, so the simulation must wait only
+    /// for the typist.
     fn is_finished(&self) -> bool {
         true
     }

@@ -23,9 +23,9 @@ use linerate_tcp::Connection;
 use linerate_units::{Instant, Span, Tick};
 use std::fmt::Debug;
 
-/// A program, which a processor runs in steps. Each call of [`Program::handle_run`] returns the
-/// next step and its cost. This step takes effect in the next call, after its processor time has
-/// passed.
+/// A program, which a processor runs in steps. [`Program::handle_run`] returns a step and its cost.
+/// The processor then spends the step's processor time. After that, the next call of this method
+/// performs the step, and returns the one that follows.
 pub(crate) trait Program: Debug + Send {
     /// Performs the step whose processor time has passed, and returns the next step.
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step;
@@ -47,7 +47,8 @@ pub(crate) struct Task<'a> {
     pub(crate) stack: &'a mut Stack,
     /// Time that the machine's clock shows.
     pub(crate) clock: Instant,
-    /// Simulated time. It is for reports only, because a real program cannot read it.
+    /// Simulated time. A program may use it only in its report, because a real program could read
+    /// only the machine's clock.
     pub(crate) now: Tick,
 }
 
@@ -85,8 +86,8 @@ pub struct ProgramReport {
     /// accepted, or the start of the simulation if it has no connection. `None` if it has not
     /// begun.
     pub began: Option<Tick>,
-    /// Time at which the program finished its transfer or lost its connection; `None` if it has
-    /// done neither.
+    /// Time at which the program finished its transfer, or at which its connection failed. `None`
+    /// if neither has happened.
     pub ended: Option<Tick>,
     /// Whether the program has finished its work.
     pub complete: bool,
@@ -95,7 +96,7 @@ pub struct ProgramReport {
     pub wrong_at: Option<u64>,
     /// State of the program's TCP connection, if it has one.
     pub tcp: Option<TcpReport>,
-    /// Counters of this kind of program, by name.
+    /// Counters by name. Each kind of program has its own ones.
     pub counted: Vec<(&'static str, u64)>,
 }
 
@@ -133,8 +134,8 @@ impl ProgramReport {
         Some(self.ended?.since(self.began?))
     }
 
-    /// Returns the event that the connection waits for while the machine is idle. Returns `None` if
-    /// the connection waits for the program, or does not exist yet.
+    /// Returns the event that the connection waits for, given that the machine is idle. Returns
+    /// `None` if the connection waits only for its program, or does not exist yet.
     pub(crate) fn waits_for(&self) -> Option<Activity> {
         let TcpReport { statistics, information: state, .. } = self.tcp.as_ref()?;
         if statistics.bytes_sent == 0 {

@@ -1,6 +1,6 @@
-//! The receiving task of a bulk transfer. It copies one segment at a time, because the kernel
-//! buffers of 1988 held one segment each. TCP decides about a window update only at the end of a
-//! read, after the read's last segment.
+//! The receiving task of a bulk transfer. Each read copies one segment after the other, because
+//! each kernel buffer of 1988 held one segment. TCP considers a window update only at the end of a
+//! read, not after each segment.
 
 use super::content::first_wrong;
 use super::socket::Socket;
@@ -14,7 +14,7 @@ pub(crate) struct Sink {
     state: State,
     socket: Socket,
     read: u64,
-    /// Number of bytes copied so far in the present read.
+    /// Number of bytes that the read in progress has copied so far.
     copied: usize,
     /// Number of bytes copied in one step: a segment.
     packet: usize,
@@ -24,15 +24,15 @@ pub(crate) struct Sink {
     wrong_at: Option<u64>,
 }
 
-/// The state of the task: the step that it returned last. The task performs this step when it runs
-/// next.
+/// The state of the task: the step whose processor time is passing. The step takes effect when the
+/// task runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     Accept,
     /// Enters the system call of a read.
     Call,
-    /// Waits in a read for data.
+    /// Waits in a read until data arrive.
     Wait,
     /// Copies this many bytes.
     Copy(usize),
@@ -85,7 +85,8 @@ impl Sink {
         self.state = State::End;
     }
 
-    /// Copies the next segment of this read, ends the read, or sleeps until data arrive.
+    /// Returns the next step: copying another segment in this read, entering the next read after
+    /// this one has ended, or sleeping until data arrive.
     fn next(&mut self, task: &mut Task<'_>) -> Step {
         let connection = self.socket.connection(task.stack);
         let there =
@@ -111,7 +112,8 @@ impl Sink {
     /// Ends the read, verifies its bytes, and returns the next step.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        // The buffer grows to the received bytes only, because the requested size may be huge.
+        // The buffer is only as long as the received bytes require, because the requested number of
+        // bytes may be huge.
         self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);

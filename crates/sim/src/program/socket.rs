@@ -1,4 +1,5 @@
-//! The TCP socket of a program: it connects or listens, and recognises the events that concern it.
+//! The TCP socket of a program. It opens a connection or listens for one, and recognises the events
+//! of the host that are about this socket.
 
 use super::{Task, TcpReport};
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};
@@ -17,8 +18,8 @@ impl Socket {
         Self { listener: None, handle: None }
     }
 
-    /// Opens a connection to `address`. Without `local` the host chooses the port. Returns false if
-    /// the host refuses.
+    /// Opens a connection to `address`. The host chooses the local port, unless `local` gives it.
+    /// Returns false if the host refuses to open the connection.
     pub(super) fn connect(
         &mut self,
         task: &mut Task<'_>,

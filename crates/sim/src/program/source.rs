@@ -1,6 +1,6 @@
-//! The sending task of a bulk transfer. Like 4.3BSD, it copies one segment at a time into the send
-//! buffer while the buffer has room. One segment is thus sent while the next is copied. With TSO,
-//! the task copies a whole GSO frame at a time.
+//! The sending task of a bulk transfer. Like 4.3BSD, each write copies one segment after the other
+//! into the send buffer, while the buffer has room. The host can thus send a segment while the next
+//! one is copied. With TSO, the task copies the data of a whole GSO frame at a time.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -20,7 +20,7 @@ pub(crate) struct Source {
     phase: Phase,
     socket: Socket,
     written: u64,
-    /// Number of bytes of the present write that are not copied yet.
+    /// Number of bytes of the write in progress that have not been copied yet.
     left: usize,
     /// Number of bytes copied in one step: a segment, or with TSO the data of a GSO frame.
     packet: usize,
@@ -28,8 +28,8 @@ pub(crate) struct Source {
     ended: Option<Tick>,
 }
 
-/// The state of the task: the step that it returned last. The task performs this step when it runs
-/// next.
+/// The state of the task: the step whose processor time is passing. The step takes effect when the
+/// task runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
@@ -88,15 +88,17 @@ impl Source {
         }
     }
 
-    /// Returns the number of bytes to copy in one step: a segment, or with TSO as many whole
-    /// segments as fit a GSO frame. A kernel also fills a GSO frame before it sends the frame.
+    /// Returns the number of bytes to copy in one step. Without TSO this is a segment. With TSO it
+    /// is as many whole segments as fit a GSO frame, because a kernel also fills a GSO frame before
+    /// it sends the frame.
     const fn piece(&self, segment: usize) -> usize {
         let headers = ip_header_length(&self.bulk.address) + MOST_TCP_HEADER;
         let segments = self.bulk.gso_max_size.saturating_sub(headers) / segment;
         if segments > 1 { segments * segment } else { segment }
     }
 
-    /// Copies the next segment of this write, enters the next write, or sleeps until there is room.
+    /// Returns the next step: copying another segment in this write, entering the next write after
+    /// this one has ended, or sleeping until the send buffer has room.
     fn next(&mut self, task: &mut Task<'_>) -> Step {
         let remaining = usize::try_from(self.bulk.bytes - self.written).unwrap_or(usize::MAX);
         if self.left == 0 {
@@ -116,8 +118,8 @@ impl Source {
         Step::Work(Charge { calls: 0, copied: length as u64 })
     }
 
-    /// Requests an event for room in the send buffer, by a write that the host refuses. The host
-    /// reports room only after a refused write.
+    /// Makes the host report when the send buffer has room again. The host does so only after it
+    /// has refused a write, so this function makes a write that will be refused.
     fn ask_for_room(&self, task: &mut Task<'_>) {
         let Some(handle) = self.socket.handle() else { return };
         let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
@@ -132,14 +134,15 @@ impl Source {
             return Step::Sleep;
         };
         if written == 0 {
-            // The host has no memory for more data. The refused write has requested an event.
+            // The host has no memory for more data. Because it has refused this write, it will
+            // report when it has memory again.
             self.phase = Phase::Write;
             return Step::Sleep;
         }
         self.written += written as u64;
         self.left -= written;
         if self.written == self.bulk.bytes {
-            // Close the sending direction. The sink ends only after it has read everything.
+            // Close only the sending direction, because the sink still has to read the data.
             let _ = task.stack.tcp_shutdown_write(task.clock, handle);
             self.end(task);
             return Step::Sleep;
@@ -169,8 +172,8 @@ impl Program for Source {
     }
 
     fn is_finished(&self) -> bool {
-        // A source ends when it has written all bytes, or when its connection is lost. The transfer
-        // itself lasts until its sink ends.
+        // A source finishes when it has written all bytes, or has lost its connection. The
+        // simulation nevertheless continues until the sink finishes, too.
         self.phase == Phase::End
     }
 

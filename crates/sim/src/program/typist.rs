@@ -17,8 +17,8 @@ pub(crate) struct Typist {
     ended: Option<Tick>,
 }
 
-/// The state of the task: the step that it returned last. The task performs this step when it runs
-/// next.
+/// The state of the task: the step whose processor time is passing. The step takes effect when the
+/// task runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,

@@ -1,6 +1,6 @@
 //! The forwarding decision of a bridge, whose table of MAC addresses is complete from the start.
-//! The bridge receives only frames that must cross it, because the medium delivers other frames
-//! directly.
+//! Unlike a real bridge, this one does not receive frames between two stations of one medium. The
+//! simulated medium delivers them only to their receiver.
 
 use super::{Decision, Reason};
 use crate::frame::{FrameId, Frames};
@@ -9,8 +9,8 @@ use crate::mac::mac_number;
 /// The forwarding table of a bridge.
 #[derive(Debug)]
 pub(crate) struct Bridge {
-    /// Number of the NIC that leads to each MAC address, by address number; `None` for addresses
-    /// behind a router.
+    /// Number of the NIC through which each MAC address is reached, indexed by the number in the
+    /// address. `None` for an address that can be reached only through a router.
     behind: Vec<Option<u16>>,
 }
 

@@ -1,9 +1,9 @@
 //! A relay: a machine with several NICs that forwards frames. A router forwards IP packets, a
-//! bridge Ethernet frames. A relay receives a complete frame, its processor decides where to
-//! forward the frame, and the frame is queued for the outgoing NIC.
+//! bridge Ethernet frames. When a relay has received a complete frame, its processor decides where
+//! to forward the frame. The frame then waits in the queue in front of the outgoing NIC.
 //!
-//! Every queue on the path has a limit: the receive ring of the NIC, the queue in front of the
-//! processor, the queue of the outgoing NIC, and its transmit ring.
+//! Every queue on this path has a limit: the receive ring of a NIC, the queue in front of the
+//! processor, the queue in front of the outgoing NIC, and that NIC's transmit ring.
 
 mod bridge;
 mod parameters;
@@ -40,13 +40,13 @@ pub(crate) enum RelayAction {
     Request { nic: u16, frame: FrameId },
     /// Truncate the frame that a NIC begins to send, see [`NicAction::Truncate`].
     Truncate { nic: u16, frame: FrameId, cut: Option<usize> },
-    /// Do not send the frame that waits for a NIC's wire before `until`.
+    /// Do not begin to send the frame that waits for a NIC's wire before `until`.
     Hold { nic: u16, until: Tick },
     /// Release the relay's reference to a frame.
     Release { frame: FrameId },
 }
 
-/// A unit of work of the relay's processor, with the number of the NIC that it concerns.
+/// A unit of work of the relay's processor. The number is that of the NIC for which it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     /// The processor enters the NIC's interrupt handler.
@@ -62,10 +62,10 @@ enum Job {
 /// Counters of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RelayStatistics {
-    /// Number of forwarded frames. A broadcast counts once for each outgoing NIC.
+    /// Number of forwarded frames. A broadcast counts once for each NIC through which it is sent.
     pub forwarded: u64,
-    /// Number of frames that the relay answered itself: ARP requests, neighbour solicitations, echo
-    /// requests, and packets for which it sent an ICMP error.
+    /// Number of frames to which the relay responded itself. It answers ARP requests, neighbour
+    /// solicitations and echo requests, and reports packets that it cannot forward by ICMP errors.
     pub answered: u64,
     /// Number of frames dropped because too many were waiting for the processor.
     pub overrun: u64,
@@ -84,10 +84,10 @@ pub struct RelayStatistics {
 enum Decision {
     /// Forward the frame through this NIC.
     Forward { nic: u16, frame: FrameId },
-    /// Forward copies of the frame through all other NICs.
+    /// Forward copies of the frame through all NICs except the one on which it arrived.
     Flood,
-    /// Send `frame`, the relay's own answer, instead of forwarding the received frame. `instead` is
-    /// the reason for this.
+    /// Drop the received frame, and send `frame` in response: an answer, or an ICMP error.
+    /// `instead` is the reason why the received frame is not forwarded.
     Answer { nic: u16, frame: FrameId, instead: Reason },
     /// Drop the frame, for this reason.
     Drop(Reason),
@@ -129,8 +129,8 @@ pub(crate) struct RelaySnapshot {
     pub(crate) bus: u64,
     /// Number of received frames that wait for the processor.
     pub(crate) input: usize,
-    /// For each NIC: number of frames in the queue in front of it, used descriptors of its transmit
-    /// ring, used slots of its receive ring.
+    /// For each NIC: the number of frames in the queue in front of it, the used descriptors of its
+    /// transmit ring, and the used slots of its receive ring.
     pub(crate) nics: Vec<[usize; 3]>,
 }
 
@@ -293,7 +293,7 @@ impl Relay {
         }
     }
 
-    /// Queues a received frame for the processor, if there is room.
+    /// Queues a received frame for the processor. Drops the frame if that queue is full.
     fn input(&mut self, nic: u16, frame: FrameId, frames: &mut Frames) {
         let length = frames[frame].length();
         self.nics[usize::from(nic)].nic.free_slots(FIRST_QUEUE, length);
@@ -325,7 +325,8 @@ impl Relay {
             Decision::Flood => {
                 for nic in (0..).take(self.nics.len()).filter(|&nic| nic != came_by) {
                     self.counted.forwarded += 1;
-                    // Each NIC gets its own copy of the frame, because a NIC may truncate it.
+                    // A NIC can truncate a frame. Each NIC gets its own copy, so that this does not
+                    // affect the frames of the other NICs.
                     let copy = frames.copy(frame);
                     self.queue(now, nic, copy, frames, actions);
                 }

@@ -28,14 +28,15 @@ pub struct Blueprint {
     pub(super) limit: Span,
 }
 
-/// An attachment that a transfer crosses, with the direction of the transfer's data through it.
+/// An attachment that a transfer's data cross, with their direction. Two transfers share a sending
+/// NIC or cable if they have an equal crossing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crossing {
     /// The NIC of the sending host with this number.
     From(usize),
     /// The NIC of the receiving host with this number.
     To(usize),
-    /// A NIC of a relay, which forwards from the medium `first` to the medium `last`.
+    /// A NIC of a relay. `first` and `last` are the media of the sending and of the receiving host.
     Relay { relay: usize, nic: usize, first: usize, last: usize },
 }
 
@@ -122,8 +123,8 @@ impl Blueprint {
         self.media.iter().map(|medium| (medium.rate(), medium.framing()))
     }
 
-    /// Returns the lowest bit rate on the path of the first transfer, cables of switches included.
-    /// Without a transfer, returns the bit rate of the first medium.
+    /// Returns the lowest bit rate on the path of the first transfer; it may be that of a cable of
+    /// a switch. Without a transfer, returns the bit rate of the first medium.
     #[must_use]
     pub fn rate(&self) -> Rate {
         let rates = self.transfers.first().map(|transfer| self.crossed(transfer));
@@ -131,9 +132,9 @@ impl Blueprint {
         rates.min_by_key(|rate| rate.bits_per_second()).unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Returns the names of all transfers that share a bottleneck with the first transfer, which is
-    /// included. The bottleneck is the cable with the lowest bit rate on the path of the first
-    /// transfer, in the direction of its data.
+    /// Returns the names of all transfers that cross the bottleneck of the first transfer,
+    /// including the first transfer itself. The bottleneck is the cable with the lowest bit rate on
+    /// its path. Transfers in the opposite direction do not count.
     pub fn sharing_the_narrowest(&self) -> impl Iterator<Item = &str> {
         let narrowest = self.transfers.first().and_then(|transfer| {
             let crossed = self.crossed(transfer);

@@ -28,11 +28,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// Port of the first transfer: the port of discard (RFC 863). Each further transfer uses the next
-/// port.
+/// Port of the first transfer: that of the discard service (RFC 863). Each later transfer uses the
+/// next port.
 const PORT: u16 = 9;
-/// Port of the first dialogue: the port of login (RFC 1282). Each further dialogue uses the next
-/// port.
+/// Port of the first dialogue: that of the login service (RFC 1282). Each later dialogue uses the
+/// next port.
 const ECHO_PORT: u16 = 513;
 /// First number of the random streams of hosts: one stream for each host.
 const HOST_STREAMS: u64 = 1 << 32;
@@ -47,8 +47,8 @@ const GENERATOR_STREAMS: u64 = 5 << 32;
 const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
-    /// Runs a simulation. The blueprint, the seed and the options determine the results. The
-    /// outcome contains all captured frames, however many there are.
+    /// Runs a simulation. The blueprint, the seed and the options determine its results completely.
+    /// If frames are captured, the outcome contains all of them, however many there are.
     #[must_use]
     pub fn run(&self, seed: u64, options: &TransferOptions, keep: Keep) -> Outcome {
         let mut frames = Vec::new();
@@ -77,8 +77,8 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Dialogues use the ports from the login port on. If the ports of the transfers reach the
-        // login port, the dialogues use the ports after those of the transfers.
+        // Transfers have the ports from `PORT` on. Dialogues have the ports from `ECHO_PORT` on, or
+        // those after the ports of the transfers if there are so many transfers.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -151,15 +151,16 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has its own random streams: its number is mixed into the seed. Number 0
-            // leaves the seed unchanged, so a scenario with only one medium uses the seed itself.
+            // Each medium has its own random streams, because the number of the medium is mixed
+            // into the seed. For number 0 the seed does not change, so the only medium of a
+            // scenario uses the seed itself.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
     }
 
-    /// Returns, for each pair of media of one network, the port of the first medium at which a
-    /// bridge leads to the second.
+    /// Returns a table for media that bridges connect. For a pair of media, it has the port of the
+    /// first medium to which a bridge is attached that leads to the second.
     fn bridged(&self, world: &World) -> BTreeMap<(u16, u16), Port> {
         let bridges = || {
             let all = self.relays.iter().zip(&world.relay_attachments);
@@ -168,8 +169,8 @@ impl Blueprint {
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // The search that starts at `to` needs no list of visited media: bridged media form no
-            // loop, so it reaches each medium once.
+            // Search from `to` over all bridges. Bridged media form no loop, so the search reaches
+            // each medium only once.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
                 for attachments in bridges()
@@ -215,9 +216,9 @@ impl Blueprint {
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
         let framing = self.media[host.attachment.medium].framing();
         Capabilities {
-            // The host computes real checksums only if frames are captured. Otherwise checksums
-            // only cost simulated processor time. With TSO, the link between host and NIC computes
-            // them.
+            // The host computes checksums only if frames are captured. Otherwise it only spends
+            // simulated processor time for them. With TSO, it leaves all checksums to the NIC; the
+            // link between the host and the NIC computes them.
             offloads: Offloads {
                 checksums: !keep.frames || host.nic.offload.tso_max_size > 0,
                 gso_max_size: host.nic.offload.tso_max_size,
@@ -238,7 +239,7 @@ impl Blueprint {
         Relay::new(plan.parameters.clone(), forwarding, nics.collect())
     }
 
-    /// Creates the forwarding rules of router `number`. Bridges do not count in this number.
+    /// Creates the forwarding rules of router `number`, counted without bridges.
     fn router(
         &self,
         number: usize,
@@ -253,7 +254,8 @@ impl Blueprint {
         Router::new(interfaces.collect(), self.topology.routes_of_router(number), neighbours)
     }
 
-    /// Chooses the local port and the processors of connection `number` of a program.
+    /// Chooses the local port of connection `number` of a program, and thus the processors of both
+    /// hosts that process it.
     fn ends(
         &self,
         world: &World,
@@ -372,7 +374,8 @@ impl Blueprint {
 impl HostPlan {
     fn outcome(&self, machine: &Machine) -> MachineOutcome {
         let served = machine.busy().zip(machine.nic().queues().map(Some));
-        // A processor that serves no queue is always idle.
+        // A machine can have more processors than its NIC has queues. The additional processors
+        // have no work, so they are idle all the time.
         let all = served.chain(std::iter::repeat(((Span::ZERO, [Span::ZERO; 3]), None)));
         let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
         let processors: Vec<ProcessorOutcome> =
@@ -418,12 +421,14 @@ impl RelayPlan {
     }
 }
 
-/// Creates the forwarding table of bridge `number`.
+/// Creates the forwarding table of bridge `number`: for each MAC address, the number of the
+/// bridge's NIC that leads to it.
 fn bridge(world: &World, number: usize) -> Bridge {
     let own = &world.relay_attachments[number];
     let behind = world.attachments.iter().map(|&(at, _)| {
         let leads = |&(wire, port): &(u16, Port)| {
-            // True if the port leads to the medium `at`, directly or through another bridge.
+            // True if this NIC of the bridge is attached to the medium `at`, or another bridge on
+            // its medium leads to `at`.
             wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)

@@ -52,10 +52,10 @@ impl Family {
         }
     }
 
-    /// Refuses an MTU that is too small for this version.
+    /// Refuses an MTU below the minimum of this IP version.
     ///
     /// # Errors
-    /// If the MTU is too small. The error names `owner`.
+    /// If the MTU is too small. The error names `owner`, which has the MTU.
     pub fn check_mtu(self, owner: &str, mtu: usize) -> Result<(), ParameterError> {
         let smallest = self.smallest_mtu();
         if mtu >= smallest {

@@ -8,8 +8,8 @@ use linerate_stack::SMALLEST_MTU;
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use std::net::IpAddr;
 
-/// Upper limit of the number of hosts. Addresses have two bytes for the number of a NIC, and the
-/// NICs of routers need some of these numbers.
+/// Upper limit of the number of hosts. MAC and IPv4 addresses have two bytes for the number of a
+/// NIC, and NICs of routers need some of these numbers, too.
 pub(super) const MOST_HOSTS: u64 = 10_000;
 /// Upper limit of the configured initial window, in segments.
 const MOST_SEGMENTS: u64 = 65_535;
@@ -18,7 +18,7 @@ const MOST_SEGMENTS: u64 = 65_535;
 #[derive(Clone, Debug)]
 pub(super) struct HostPlan {
     pub(super) name: String,
-    /// Name of the host in the scenario, or of the group that it belongs to.
+    /// Name of the host in the scenario. Hosts of a group have the name of the group.
     pub(super) group: String,
     pub(super) machine: MachineParameters,
     pub(super) nic: NicParameters,
@@ -34,8 +34,8 @@ pub(super) struct HostPlan {
 }
 
 impl HostPlan {
-    /// Reads a host, or a group of equal hosts. Each host of a group is `step` metres further along
-    /// the cable than the one before it.
+    /// Reads a host, or a group of hosts that differ only in their position. On a bus, each host of
+    /// a group is `step` metres farther from the end of the cable than the previous one.
     pub(super) fn read_group(
         settings: &Settings,
         name: &str,

@@ -48,14 +48,16 @@ struct NoisePlan {
 pub(super) struct Attachment {
     /// Number of the medium.
     pub(super) medium: usize,
-    /// Distance from one end of a bus, the same end for all stations, in metres.
+    /// Distance in metres from one end of a bus. For all stations it is measured from the same end.
     pub(super) position: u64,
-    /// The cable between this NIC and a switch, if it differs from the usual cable of the switch.
+    /// The cable between this NIC and a switch, if the scenario specifies one. `None` means the
+    /// default cable of the switch.
     pub(super) cable: Option<Cable>,
 }
 
 impl MediumPlan {
-    /// Reads the medium at the top level of the file, or the media below `[media]`.
+    /// Reads the media of a scenario. The file has either one medium at its top level, or several
+    /// below `[media]`.
     pub(super) fn read_all(settings: &Settings) -> Result<Vec<Self>, ParameterError> {
         let (root, names) = (settings.root(), settings.names("media"));
         if names.is_empty() {
@@ -80,8 +82,7 @@ impl MediumPlan {
         Ok(Self { name: name.to_owned(), kind, noise })
     }
 
-    /// Returns the bit rate. For a switch, returns the rate of the cables for which the scenario
-    /// specifies no rate.
+    /// Returns the bit rate of the medium. For a switch, it is that of the default cable.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }

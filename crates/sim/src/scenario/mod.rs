@@ -1,5 +1,5 @@
-//! Scenarios: TOML files that describe hosts, media and programs, merged with the files that they
-//! name.
+//! Scenarios: TOML files that describe hosts, media and programs. A scenario names other files,
+//! such as those of machines and NICs. Their entries are merged with its own.
 
 mod blueprint;
 mod build;
@@ -21,7 +21,8 @@ use crate::catalog::{
 };
 use crate::parameter::{ParameterError, Settings};
 
-/// Maximum length of a chain of files in which each file names the next by `base`.
+/// Maximum length of a chain of files. A file can be based on another file, which it names by
+/// `base`, and that file on a third one.
 const DEEPEST: usize = 4;
 
 /// A scenario whose parameters can be changed before it is run.
@@ -32,8 +33,8 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// A function that returns the contents of a file that a scenario names and that is not built in,
-/// or an error message.
+/// A function that reads a file that a scenario names, unless it is built in. It returns the
+/// contents of the file, or an error message.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {
@@ -108,8 +109,8 @@ impl Scenario {
         references
     }
 
-    /// Merges the entries of the file that `key` names, and of the chain of files on which this
-    /// file is based.
+    /// Merges the entries of the file that `key` names into the scenario. If that file is based on
+    /// another file, the entries of that one are merged as well, and so on along the chain.
     fn unfold(
         &mut self,
         key: &str,
@@ -156,9 +157,9 @@ impl Scenario {
         &self.settings
     }
 
-    /// Changes a parameter (`sender.nic.transmit.start=700`), a parameter of every machine of a
-    /// kind (`sun-3-60.cost.wakeup=200`), a built-in file (`sender.nic=lance`), or the IP version
-    /// (`family=ipv6`).
+    /// Changes a parameter (`sender.nic.transmit.start=700`). A parameter of a file is changed for
+    /// all machines that use the file (`sun-3-60.cost.wakeup=200`). A change can also select
+    /// another built-in file (`sender.nic=lance`), or the IP version (`family=ipv6`).
     ///
     /// # Errors
     /// Fails if there is no such parameter, or the value is out of its range.
@@ -166,8 +167,8 @@ impl Scenario {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
         if key == family::KEY {
-            // The entry may be absent, because a scenario without it uses IPv4. `Settings::set`
-            // would refuse to change an absent entry, so the entry is replaced here.
+            // `Settings::set` refuses to change an entry that does not exist. A scenario for IPv4
+            // may have no such entry, so it is added or replaced here.
             self.settings.replace_word(key, name);
             return Family::read(&self.settings).map(drop);
         }

@@ -13,8 +13,8 @@ use crate::parameter::{ParameterError, Section, Settings};
 use crate::rng::Stream;
 use std::sync::Arc;
 
-/// Upper limit of the connections of a transfer between two hosts. Each connection has its own
-/// port.
+/// Upper limit of the number of connections that a transfer has between two hosts. The sink listens
+/// at a separate port for each.
 const MOST_CONNECTIONS: u16 = 256;
 
 /// Upper limit of the transfers and dialogues of a scenario, all connections included.
@@ -39,7 +39,7 @@ pub(super) struct DialoguePlan {
     pub(super) characters: u64,
 }
 
-/// One connection of a bulk transfer.
+/// One connection of a transfer. A transfer between groups of hosts has several connections.
 #[derive(Clone, Debug)]
 pub(super) struct TransferPlan {
     pub(super) name: String,
@@ -156,8 +156,8 @@ impl ProgramPlans {
 }
 
 impl ProgramPlans {
-    /// Refuses so many transfers and dialogues that their server ports would reach the ephemeral
-    /// range.
+    /// Refuses so many transfers and dialogues that the ports of their servers would reach the
+    /// range of ephemeral ports, from which clients take theirs.
     fn refuse_more_than_ports(&self) -> Result<(), ParameterError> {
         let count = self.transfers.len() + self.dialogues.len();
         if count <= MOST_ENDS {

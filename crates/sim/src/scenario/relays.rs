@@ -32,7 +32,8 @@ pub(super) struct RelayNicPlan {
     pub(super) attachment: Attachment,
     /// Parameters of the queue in front of the NIC.
     pub(super) queue: QueueParameters,
-    /// Largest IP packet that a router's NIC sends, in bytes; zero for a NIC of a bridge.
+    /// Size of the largest IP packet that a router can send through this NIC, in bytes. Zero for a
+    /// NIC of a bridge, which does not look at packets.
     pub(super) mtu: usize,
     pub(super) address: Option<IpAddr>,
 }

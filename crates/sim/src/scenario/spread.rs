@@ -1,5 +1,6 @@
-//! Assigns connections to processors. The hash of addresses and ports determines the processors, so
-//! the simulator searches for a local port whose hash leads to the wanted processors.
+//! Assigns connections to processors. A hash of addresses and ports determines the processor of a
+//! connection on each host. The simulator therefore tries local ports until the hashes select the
+//! wanted processors.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -13,7 +14,7 @@ const FIRST_PORT: u16 = 49_152;
 const PORTS: u16 = 16_384;
 
 /// The rule by which a program's connections are distributed over the processors of the accepting
-/// host. On the connecting host, the distribution is always round robin.
+/// host. On the connecting host, they are always distributed round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
     /// At random: the RSS hash of each flow determines the processor.
@@ -41,8 +42,8 @@ impl Spread {
         }
     }
 
-    /// Returns whether the rule permits connection `number` on processor `processor` of `of`
-    /// processors.
+    /// Returns whether, on a host with `of` processors, the rule permits that processor number
+    /// `processor` processes connection `number`.
     const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
         match self {
             Self::Chance => true,
@@ -55,7 +56,8 @@ impl Spread {
 /// Port and processors that were chosen for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Local address of the connecting host, or `None` if any port leads to the same processors.
+    /// Local address of the connecting host. `None` if both hosts have only one processor, so that
+    /// the host can choose the port.
     pub(super) local: Option<SocketAddr>,
     /// Number of the connecting host's processor.
     pub(super) from: u16,
@@ -64,8 +66,9 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Chooses port and processors of connection `number` of a program, from the host with address
-    /// `here` to `server`. `from` and `to` are the RSS hashes of the two hosts.
+    /// Chooses the local port of connection `number` of a program, and thus its processors. The
+    /// connection leads from the host with address `here` to `server`. `from` and `to` are the RSS
+    /// hashes of these hosts. The search begins at a random port.
     pub(super) fn new(
         spread: Spread,
         number: usize,
@@ -87,8 +90,9 @@ impl Ends {
                 && spread.admits(number, ends.to, to.shards())
         };
         let drawn = random.below(PORTS.into());
-        // Even if both hosts have the maximum number of processors, about one port in a thousand
-        // leads to a given pair of processors. The search thus practically always finds a port.
+        // With the maximum number of processors on both hosts, about one port in a thousand leads
+        // to the wanted pair of processors. There are 16,384 ports, so the search practically
+        // always succeeds.
         let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
         all.find(wanted).unwrap_or_else(|| ends(drawn))
     }

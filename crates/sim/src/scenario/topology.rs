@@ -1,6 +1,6 @@
-//! The network topology: which media are bridged into one network, the addresses of either IP
-//! version, and the routes between networks. Inconsistent scenarios are refused here; the error
-//! names the parts involved.
+//! The network topology: the networks into which bridges join media, the addresses of hosts and
+//! routers over IPv4 or IPv6, and the routes between networks. Scenarios with contradictions are
+//! refused here; the error names the parts that contradict each other.
 
 use super::family::Family;
 use super::hosts::HostPlan;
@@ -12,7 +12,8 @@ use linerate_wire::IpCidr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Upper limit of the networks: the second byte of an IPv4 address is the network number.
+/// Upper limit of the number of networks, because an IPv4 address has only its second byte for the
+/// number of the network.
 const MOST_NETWORKS: usize = 250;
 
 /// The networks, addresses and routers of a scenario.
@@ -20,16 +21,16 @@ const MOST_NETWORKS: usize = 250;
 pub(super) struct Topology {
     /// The number of the network to which each medium belongs.
     networks: Vec<usize>,
-    /// IP addresses by the number of the MAC address. The addresses of hosts come first, then those
-    /// of the NICs of routers.
+    /// IP address of each NIC, indexed by the number in its MAC address. NICs of hosts come first,
+    /// then those of routers.
     addresses: Vec<IpAddr>,
     family: Family,
     /// Prefix length of every network.
     prefix: u8,
     /// The NICs of each router.
     routers: Vec<Vec<RouterNic>>,
-    /// Number of routers on the shortest path, indexed by destination network and source network;
-    /// `None` if there is no path.
+    /// Number of routers on the shortest path between two networks; `None` if there is no path. The
+    /// first index is the destination network, the second the source network.
     distances: Vec<Vec<Option<usize>>>,
 }
 
@@ -78,7 +79,8 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns the name, the network and the requested IP address for each MAC address number.
+    /// Returns the interfaces in the order of the numbers in their MAC addresses. Each has its
+    /// name, its network, and the IP address that the scenario requests for it.
     fn interfaces<'a>(
         &self,
         hosts: &'a [HostPlan],
@@ -166,8 +168,8 @@ impl Topology {
         self.distances[self.networks[to]][self.networks[from]].is_some()
     }
 
-    /// Returns the routes of a host on a medium: every other reachable network, and the gateway to
-    /// it.
+    /// Returns the routes of a host on a medium: for each other network that it can reach, the
+    /// prefix of the network and the gateway.
     pub(super) fn routes(&self, medium: usize) -> impl Iterator<Item = (IpCidr, IpAddr)> {
         let here = self.networks[medium];
         let others = (0..self.distances.len()).filter(move |&to| to != here);
@@ -179,8 +181,9 @@ impl Topology {
         self.within(self.within(first).network())
     }
 
-    /// Returns the address in network `from` of the first router on the way to network `to`.
-    /// Returns `None` if no router leads there.
+    /// Returns the gateway from network `from` to network `to`: the address, in network `from`, of
+    /// the first router on the shortest path. Returns `None` if there is no path or the networks
+    /// are equal.
     fn gateway(&self, from: usize, to: usize) -> Option<IpAddr> {
         let left = self.distances[to][from]?.checked_sub(1)?;
         let leads = |router: &&Vec<RouterNic>| {
@@ -226,8 +229,8 @@ impl Node {
     }
 }
 
-/// Returns the default address of the NIC with this MAC address number in a network: a private
-/// address (RFC 1918, RFC 4193).
+/// Returns the default address of a NIC: a private address (RFC 1918, RFC 4193) that contains the
+/// number of its network and the number in its MAC address.
 fn default_address(family: Family, network: usize, mac: usize) -> IpAddr {
     let [.., second] = network.to_be_bytes();
     let [.., high, low] = (mac + 1).to_be_bytes();
@@ -270,8 +273,8 @@ impl Graph {
         self.neighbours.entry(other).or_default().push(one);
     }
 
-    /// Returns the nodes that can be reached from `from`, nearest first, each with its predecessor
-    /// on the path.
+    /// Returns all nodes that can be reached from `from`, the nearest first. Each comes with the
+    /// node before it on the shortest path.
     fn reach(&self, from: Node) -> Vec<(Node, Node)> {
         let mut seen = BTreeSet::from([from]);
         let mut reached = vec![(from, from)];
@@ -328,8 +331,8 @@ fn refuse_loops(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), Parame
     Ok(())
 }
 
-/// Returns the network number of each medium. Bridged media have the same number. Networks are
-/// numbered in the order of their first media.
+/// Returns the number of the network to which each medium belongs. Media that bridges connect
+/// belong to one network. Networks are numbered in the order in which their first media appear.
 fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
     let graph: Graph = bridges.flat_map(edges_of).collect();

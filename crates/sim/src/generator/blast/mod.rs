@@ -17,7 +17,8 @@ const KIND: u16 = 0x88b6;
 /// Length of the Ethernet header and the V kernel's headers in bytes. The V kernel's headers are as
 /// long as the headers of VMTP (RFC 1045).
 const HEADERS: usize = 14 + 64;
-/// Upper limit of the frames of a blast: the receiver's bitmap has this many bits.
+/// Maximum number of frames in a blast. The receiver notes the frames that have arrived in a bitmap
+/// of this size.
 const MOST_FRAMES: u64 = 64;
 
 /// Upper limit of the configured number of data bytes in a frame.
@@ -30,9 +31,9 @@ pub(crate) struct BlastParameters {
     bytes: u64,
     /// Number of data bytes in each frame.
     data: usize,
-    /// Number of frames of each blast, except possibly the last.
+    /// Number of frames in each blast; the final blast may have fewer.
     frames: u64,
-    /// Time until an unacknowledged blast is repeated.
+    /// Time from the end of a blast until the sender repeats it, if it is not acknowledged.
     timeout: Span,
 }
 
@@ -57,7 +58,8 @@ impl BlastParameters {
         self.bytes.div_ceil(self.data as u64)
     }
 
-    /// Returns the number of frames of the blast with this number, or zero after the last blast.
+    /// Returns the number of frames in blast number `blast`, or zero if the transfer has fewer
+    /// blasts.
     fn of_blast(&self, blast: u32) -> u64 {
         self.all().saturating_sub(u64::from(blast) * self.frames).min(self.frames)
     }

@@ -15,7 +15,8 @@ pub(crate) struct BlastReceiver {
     blast: u32,
     /// Bitmap of the frames of this blast that have arrived.
     here: u64,
-    /// Number of the blast whose acknowledgement is to be sent next; `None` if none is due.
+    /// Number of the blast that is acknowledged by the next frame to send; `None` if there is
+    /// nothing to acknowledge.
     acknowledges: Option<u32>,
 }
 
@@ -43,8 +44,8 @@ impl FrameGenerator for BlastReceiver {
         }
         let is_last = index + 1 == count;
         if blast < self.blast {
-            // The sender repeats an earlier blast, because the acknowledgement was lost. The
-            // blast's last frame triggers another acknowledgement.
+            // The sender repeats a blast that was already complete, because the acknowledgement was
+            // lost. The final frame of the repeated blast triggers another acknowledgement.
             self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
             return;
         }

@@ -14,8 +14,8 @@ pub(crate) struct BlastSender {
     blast: u32,
     /// Number of frames of the current blast that have been sent.
     made: u64,
-    /// Time at which the current blast is repeated if it is not acknowledged; `Tick::NEVER` until
-    /// all frames of the blast have been sent.
+    /// Time at which the current blast is repeated, unless it is acknowledged before. `Tick::NEVER`
+    /// until all frames of the blast have been sent.
     again: Tick,
     repeated: u64,
     ended: Option<Tick>,

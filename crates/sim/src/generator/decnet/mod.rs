@@ -1,7 +1,8 @@
-//! A model of DECnet senders, limited to their load on a wire and on a machine's memory. The
-//! sender, one host, has a connection with each of several receivers. It repeats an unacknowledged
-//! message after a time that grows linearly or exponentially. Each message, and each repetition
-//! that waits for the wire, occupies a buffer of one pool.
+//! A model of DECnet senders. It reproduces only their load on a wire and on a machine's memory.
+//! One host is the sender, and has a connection to each of several receivers. It repeats an
+//! unacknowledged message after a timeout, which grows linearly or exponentially with each
+//! repetition. A message occupies a buffer of the sender's pool until it is acknowledged. A
+//! repetition occupies another buffer while it waits for the wire.
 
 mod receiver;
 mod sender;
@@ -20,8 +21,8 @@ const KIND: u16 = 0x88b6;
 const LONGEST_MESSAGE: u64 = 65_535;
 /// Upper limit of the configured window, in messages.
 const WIDEST_WINDOW: u64 = 65_536;
-/// Upper limit of the configured sizes of the pool and of a buffer, in bytes. Pool size divided by
-/// [`SMALLEST_BUFFER`] bounds the number of queued frames.
+/// Upper limit of the configured sizes of the pool and of a buffer, in bytes. Each queued frame
+/// occupies at least [`SMALLEST_BUFFER`] bytes of the pool, so this limit also bounds their number.
 const LARGEST_POOL: u64 = 100_000_000;
 /// Lower limit of the configured size of a buffer, in bytes.
 const SMALLEST_BUFFER: u64 = 64;
@@ -29,9 +30,9 @@ const SMALLEST_BUFFER: u64 = 64;
 /// The rule by which the retransmission timeout of a message grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backoff {
-    /// Each repetition adds the initial timeout.
+    /// Each repetition of a message lengthens its timeout by the initial timeout.
     Linear,
-    /// Each repetition doubles the timeout.
+    /// Each repetition of a message doubles its timeout, up to the sixteenth.
     Exponential,
 }
 
@@ -50,8 +51,8 @@ pub(crate) struct DecnetParameters {
     backoff: Backoff,
     /// Size of the buffer pool in bytes.
     pool: usize,
-    /// Size of a buffer in bytes. A message occupies a buffer until it is acknowledged, a queued
-    /// repetition until it has been sent.
+    /// Size of one buffer in bytes. A message occupies a buffer until it is acknowledged. A
+    /// repetition occupies a second buffer until it has been sent.
     buffer: usize,
     /// Simulated time after which no new messages are generated.
     time: Span,
@@ -88,7 +89,8 @@ impl DecnetParameters {
         self.message
     }
 
-    /// Returns the retransmission timeout of a message that was repeated `repeated` times.
+    /// Returns the time from a transmission of a message to the next one, if the message has been
+    /// repeated `repeated` times.
     fn wait(&self, repeated: u32) -> Span {
         match self.backoff {
             Backoff::Linear => self.timeout * (u64::from(repeated) + 1),

@@ -6,8 +6,8 @@ use crate::program::ProgramReport;
 use linerate_units::Tick;
 use std::collections::VecDeque;
 
-/// Upper limit of the acknowledgements that wait for the wire. Further acknowledgements are
-/// dropped, and the sender repeats their messages.
+/// Maximum number of acknowledgements that wait for the wire. An acknowledgement beyond this number
+/// is dropped, so the sender repeats the message.
 const MOST_WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl FrameGenerator for DecnetReceiver {
         self.parameters.costs
     }
 
-    /// Returns true always: the receiver never finishes by itself, so the simulation must not wait
+    /// Always returns true. The receiver never finishes by itself, so the simulation must not wait
     /// for it.
     fn is_finished(&self) -> bool {
         true

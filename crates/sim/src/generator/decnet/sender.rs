@@ -12,8 +12,8 @@ pub(crate) struct DecnetSender {
     name: String,
     number: usize,
     connections: Vec<Connection>,
-    /// Messages and repetitions of all connections that wait for the wire. Invariant: each of them
-    /// occupies a buffer of its own in the pool.
+    /// Messages and repetitions of all connections that wait for the wire. Invariant: each entry
+    /// occupies a buffer of the pool.
     waiting: VecDeque<Waiting>,
     /// Number of bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
@@ -56,7 +56,7 @@ struct Counted {
     made: u64,
     acknowledged: u64,
     repeated: u64,
-    /// Number of times that the pool had no free buffer.
+    /// Number of messages and repetitions that were not sent because the pool had no free buffer.
     refused: u64,
     /// Peak number of repetitions of one connection that waited for the wire.
     queued: u64,
@@ -65,8 +65,8 @@ struct Counted {
 }
 
 impl DecnetSender {
-    /// Creates a sender with a connection to each peer. The first messages of the connections are
-    /// spread evenly over one interval.
+    /// Creates a sender with a connection to each peer. The times of the connections' first
+    /// messages are evenly distributed over one interval.
     pub(crate) fn new(
         parameters: DecnetParameters,
         name: String,
@@ -119,8 +119,9 @@ impl DecnetSender {
         self.waiting.push_back(Waiting { connection: index, number, is_repetition: false });
     }
 
-    /// Queues a repetition of the unacknowledged message at index `place` of connection `index`, if
-    /// the pool has a free buffer.
+    /// Queues a repetition of a message, if the pool has a free buffer. Otherwise the message waits
+    /// for its next timeout. `place` is the index of the message among the unacknowledged ones of
+    /// connection `index`.
     fn repeat(&mut self, now: Tick, index: usize, place: usize) {
         let message = &mut self.connections[index].open[place];
         message.repeated += 1;
@@ -194,8 +195,8 @@ impl FrameGenerator for DecnetSender {
         self.parameters.costs
     }
 
-    /// Returns true once no connection generates a new message before the end of the configured
-    /// time. The simulation does not wait for acknowledgements.
+    /// Returns true once no connection has another message to generate before the configured end.
+    /// The simulation does not wait for acknowledgements of the messages.
     fn is_finished(&self) -> bool {
         self.connections.iter().all(|connection| connection.next >= self.end)
     }
@@ -231,7 +232,8 @@ mod tests {
         Tick::from_picos(count * SECOND)
     }
 
-    /// Creates a sender with one connection, one message an hour, and a pool of this many buffers.
+    /// Creates a sender with one connection, one new message per hour, and a pool of this many
+    /// buffers.
     fn sender(backoff: Backoff, buffers: usize) -> DecnetSender {
         let parameters = DecnetParameters {
             costs: FrameCosts::default(),
@@ -247,8 +249,8 @@ mod tests {
         DecnetSender::new(parameters, "vms".to_owned(), 0, &[1])
     }
 
-    /// Returns the first `count` times at which the sender repeats its message while the wire is
-    /// blocked.
+    /// Returns the times of the sender's first `count` repetitions of its message. The wire is
+    /// blocked, so no repetition is sent.
     fn repetitions(sender: &mut DecnetSender, count: usize) -> Vec<u64> {
         sender.handle_time(Tick::ZERO);
         let mut times = Vec::new();

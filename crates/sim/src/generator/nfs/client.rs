@@ -1,5 +1,6 @@
-//! The NFS client, which reads a file. It keeps several requests outstanding. It repeats a request
-//! until the answer is complete, and doubles the timeout each time.
+//! The NFS client, which reads a file. It has several requests outstanding at a time. A request
+//! whose answer has not arrived completely is repeated after a timeout, which doubles with each
+//! repetition.
 
 use super::{CLIENT_PORT, HEADERS, Numbers, SERVER_PORT};
 use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};
@@ -11,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Upper limit of the number of data bytes in an answer.
 const MOST_DATA: u64 = (LARGEST_DATAGRAM - HEADERS) as u64;
-/// Upper limit of the number of outstanding requests, without the first.
+/// Upper limit of the number of outstanding requests in addition to one.
 const MOST_AHEAD: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +21,12 @@ pub(crate) struct NfsClientParameters {
     bytes: u64,
     /// Number of data bytes that each request reads.
     transfer: usize,
-    /// Number of outstanding requests in addition to the first.
+    /// Maximum number of outstanding requests in addition to one.
     read_ahead: usize,
-    /// Time after which a request is repeated for the first time.
+    /// Time from the first transmission of a request to its first repetition.
     timeout: Span,
-    /// Number of tries of a request after which "server not responding" is counted, and the
-    /// request's timeout is reset.
+    /// Number of tries after which a request counts as "server not responding". Its timeout then
+    /// starts again with the initial value.
     tries: u32,
 }
 
@@ -49,9 +50,9 @@ struct Call {
     number: u32,
     data: usize,
     tries: u32,
-    /// Time of the next repetition.
+    /// Time of the next repetition; `Tick::NEVER` while the request waits to be sent.
     again: Tick,
-    /// Whether the request waits to be sent.
+    /// Whether the request, or a repetition of it, waits to be sent.
     asks: bool,
 }
 
@@ -93,7 +94,8 @@ impl NfsClient {
         }
     }
 
-    /// Queues as many new requests as the read-ahead permits.
+    /// Queues new requests until the permitted number is outstanding or the whole file has been
+    /// requested.
     fn ask(&mut self) {
         while self.calls.len() <= self.parameters.read_ahead && self.asked < self.parameters.bytes {
             let left = usize::try_from(self.parameters.bytes - self.asked).unwrap_or(usize::MAX);
@@ -118,8 +120,8 @@ impl NfsClient {
 }
 
 impl FrameGenerator for NfsClient {
-    /// Repeats the requests whose timeout has expired. RFC 1094 leaves the timeout to the client;
-    /// here it doubles with each try, as in 4.3BSD.
+    /// Repeats the requests whose timeout has expired. RFC 1094 lets the client choose the timeout.
+    /// This client doubles it with each try, as 4.3BSD does.
     fn handle_time(&mut self, now: Tick) {
         self.ask();
         for call in self.calls.iter_mut().filter(|call| call.again <= now) {

@@ -1,6 +1,6 @@
-//! A model of NFS over UDP, limited to its load on a wire and on a NIC. A client reads blocks of a
-//! file; a server answers each request with a datagram. linerate's host sends the datagram in
-//! fragments and reassembles them. The loss of one fragment thus loses the whole datagram.
+//! A model of NFS over UDP. It reproduces only the load on a wire and on a NIC. A client reads
+//! blocks of a file; a server answers each request with one datagram. linerate's host sends the
+//! datagram in fragments and reassembles them, so the loss of one fragment loses the whole answer.
 
 mod client;
 mod server;
@@ -12,8 +12,8 @@ pub(crate) use server::{NfsServer, NfsServerParameters};
 const SERVER_PORT: u16 = 2_049;
 /// UDP port of the client: a privileged port, below 1,024.
 const CLIENT_PORT: u16 = 1_023;
-/// Length of the RPC and NFS headers in bytes. A request consists of them; in an answer, the data
-/// follow.
+/// Length of the RPC and NFS headers in bytes. A request has only these headers; an answer has data
+/// after them.
 const HEADERS: usize = 100;
 
 /// The numbers at the start of a datagram, in place of the RPC header.

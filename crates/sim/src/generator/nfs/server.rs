@@ -9,14 +9,15 @@ use linerate_units::{Span, Tick};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Maximum number of requests that a server queues. Further requests are dropped, as by a full
-/// socket buffer.
+/// Maximum number of requests that a server queues. Requests beyond this number are dropped, as if
+/// the server's socket buffer were full.
 const MOST_REQUESTS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NfsServerParameters {
     costs: FrameCosts,
-    /// Time in which the server's file system processes a request, until the answer is ready.
+    /// Time from the start of a request's processing by the server's file system until the answer
+    /// is ready to be sent.
     service: Span,
 }
 

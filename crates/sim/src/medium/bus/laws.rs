@@ -1,5 +1,5 @@
-//! Checks that every transmission on a bus or a star obeys IEEE 802.3 §4, with random traffic. The
-//! checks cover the times at which transmissions begin, the collisions, the durations of jams and
+//! Random traffic on a bus or a star, with checks that every transmission obeys IEEE 802.3 §4. The
+//! checks cover the times at which transmissions begin, collisions, the durations of jams and
 //! backoffs, and the signals that each port receives.
 
 use super::*;
@@ -14,17 +14,19 @@ const BIT: Span = Span::from_picos(MICRO / 10);
 const GAP: Span = Span::from_picos(96 * MICRO / 10);
 const SLOT: Span = Span::from_picos(512 * MICRO / 10);
 
-/// A transmission, from its first bit to the last bit of its frame or jam.
+/// A transmission, from its first bit to the final bit of the frame, or of the jam after a
+/// collision.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     port: Port,
     length: usize,
     to: Audience,
-    /// Number of earlier collisions of the same frame.
+    /// Number of collisions of this frame before this transmission.
     collisions: u64,
-    /// Time of the frame's request, or of the collision that started its last backoff.
+    /// Time at which the frame was requested. After a collision, the end of that transmission, from
+    /// which the backoff counts.
     wanted: Tick,
-    /// Time before which the station's NIC could not send.
+    /// Time until which the station's NIC delayed the frame; zero if it did not.
     held: Tick,
     start: Tick,
     end: Tick,
@@ -62,8 +64,8 @@ struct Wire {
 }
 
 impl Wire {
-    /// Creates a bus with stations at these positions, or with `repeater` a star with arms of these
-    /// lengths.
+    /// Creates a bus with stations at these positions. With `repeater`, creates a star instead, and
+    /// `places` has the lengths of its arms.
     fn new(places: &[Span], repeater: Option<Span>, seed: u64) -> Self {
         let (rate, metre) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(4_330));
         let parameters =
@@ -148,7 +150,7 @@ impl Wire {
         }
     }
 
-    /// Holds the requested frame of a port until the given time.
+    /// Delays the requested frame of a port until `until`, as its NIC would.
     fn hold(&mut self, at: Tick, port: Port, until: Tick) {
         self.pass_time(at);
         if let Some(want) =
@@ -160,8 +162,8 @@ impl Wire {
         self.act();
     }
 
-    /// Truncates, with a probability of one in four, a frame that begins to leave, as after a FIFO
-    /// underrun.
+    /// Truncates one in four of the frames that begin to leave, at random, as a FIFO underrun
+    /// would.
     fn truncate_some(&mut self, port: Port) {
         let Some(want) = &mut self.wanted_frames[port] else { return };
         if self.cuts.below(4) == 0 {
@@ -236,10 +238,11 @@ impl Wire {
         self.check_receivers(one);
     }
 
-    /// Checks the start of a transmission: it is the planned time, or one inter-frame gap after a
-    /// transmission that the station senses. A station may not start while it senses a
-    /// transmission, or in the gap after one. After it has waited for a gap, it may ignore a
-    /// transmission whose start it senses in the last third of that gap (§4.2.3.2.1).
+    /// Checks the start of a transmission. The station may not start while it senses another
+    /// transmission, or in the gap after one. If it has waited for a gap, it may ignore a
+    /// transmission whose start it senses in the last third of that gap (§4.2.3.2.1). The start
+    /// must also have a reason: the request, the end of a backoff, the end of a gap, or the end of
+    /// a delay by the NIC.
     fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
@@ -404,8 +407,8 @@ fn the_gap_is_kept_after_a_late_end_of_carrier() {
     wire.check_all();
     let first =
         |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
-    // The first frame ends at 57.6 us; the third station senses the end at 77.6 us. Each station
-    // then waits for the gap of 9.6 us.
+    // The first frame ends at 57.6 us. Station 1 is at the sender's position and senses the end
+    // immediately; station 2 senses it at 77.6 us. Each waits for the gap of 9.6 us after that.
     assert_eq!(
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))
@@ -424,7 +427,8 @@ fn on_a_star_a_signal_passes_both_arms_and_the_repeater() {
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
-    // The sender waits for the gap after the end of its own frame, without the repeater's delay.
+    // The sender itself waits only for the gap after the end of its frame, because the signal need
+    // not pass the repeater.
     wire.request(over, 0, SHORTEST, Audience::None);
     wire.pass_time(Tick::NEVER);
     assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));

@@ -6,30 +6,30 @@ use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoDelParameters {
-    /// Queueing delay that may persist (RFC 8289 §4.3).
+    /// Queueing delay that CoDel tolerates permanently (RFC 8289 §4.3).
     pub(crate) target: Span,
     /// Time for which the delay must stay above the target before frames are dropped (RFC 8289
     /// §4.2).
     pub(crate) interval: Span,
 }
 
-/// Length of the longest Ethernet frame in bytes. If no more bytes than this are queued, no frame
-/// is dropped (RFC 8289 §4.4).
+/// Length of the longest Ethernet frame in bytes. No frame is dropped while at most this many bytes
+/// remain in the queue (RFC 8289 §4.4).
 const LONGEST_FRAME: usize = 1_518;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     parameters: CoDelParameters,
-    /// Time at which dropping begins if the delay stays above the target until then; `None` while
+    /// Time at which dropping begins unless the delay falls below the target before; `None` while
     /// the delay is below the target.
     above_until: Option<Tick>,
     dropping: bool,
     next_drop: Tick,
-    /// Number of frames dropped since dropping began, which determines the rate of drops. If
-    /// dropping begins again soon, the number starts with the drops of the previous phase instead
-    /// of 1.
+    /// Number of frames dropped or marked in the present phase of dropping, which determines the
+    /// time of the next drop. If a phase begins soon after the previous one, this number does not
+    /// begin with 1 but with the number of drops in that phase.
     count: u64,
-    /// Value of `count` when dropping last began.
+    /// Value of `count` at the beginning of the present or most recent phase of dropping.
     last_count: u64,
 }
 
@@ -45,8 +45,9 @@ impl CoDel {
         }
     }
 
-    /// Removes the next frame to send; `None` if the queue is empty. If the queueing delay stays
-    /// too long, drops frames before it, or marks it with ECN (RFC 8289 §5.5).
+    /// Removes the next frame to send; `None` if the queue is empty. If the queueing delay has been
+    /// too long for an interval, the frames to drop are removed before it. A frame that supports
+    /// ECN is marked and sent instead of dropped (RFC 8289 §5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -80,9 +81,9 @@ impl CoDel {
         next
     }
 
-    /// Begins to drop frames. If the next drop of the previous phase was due less than 16 intervals
-    /// ago, `count` starts with the number of drops in that phase, so that the rate of drops
-    /// continues.
+    /// Begins a phase of dropping. If the previous phase was recent, `count` begins with the number
+    /// of drops in it, so that drops continue at that rate. It was recent if its next drop would
+    /// have been due less than 16 intervals ago.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -92,8 +93,8 @@ impl CoDel {
         self.next_drop = self.after(now);
     }
 
-    /// Returns the time of the next drop after `time`. Consecutive drops are interval/√count apart
-    /// (RFC 8289 §4.4).
+    /// Returns the time of the drop that follows a drop at `time`. The interval between drops is
+    /// `interval`/√`count` (RFC 8289 §4.4).
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -105,8 +106,9 @@ impl CoDel {
         time + Span::from_picos(picos as u64)
     }
 
-    /// Marks the frame if it is ECN-capable. Otherwise drops it and removes the next one. Returns
-    /// the frame to send, and whether the queueing delay is still too long.
+    /// Handles a frame to be dropped. If the frame is ECN-capable, it is marked and returned.
+    /// Otherwise it is dropped, and the frame after it is removed and returned. Also returns
+    /// whether the queueing delay is still too long.
     fn drop_or_mark(
         &mut self,
         now: Tick,
@@ -149,8 +151,8 @@ mod tests {
         CoDel::new(CoDelParameters { target: millis(5), interval: millis(100) })
     }
 
-    /// Returns the times of drops, in milliseconds. The queue sends one frame per millisecond, and
-    /// its delay stays at `waited` milliseconds.
+    /// Returns the times of drops until `until`, in milliseconds. The queue sends one frame per
+    /// millisecond. Each frame has waited for `waited` milliseconds.
     fn drops(codel: &mut CoDel, waited: u64, until: u64) -> Vec<u64> {
         let mut pool = Frames::new(64);
         let mut dropped = Vec::new();

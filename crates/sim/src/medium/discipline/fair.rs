@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): a CoDel queue for each flow hash, served by deficit round robin, new flows
-//! first.
+//! FQ-CoDel (RFC 8290): each flow hash selects one of many CoDel queues. The queues are served by
+//! deficit round robin, and queues of new flows are served before the others.
 
 use super::codel::{CoDel, CoDelParameters};
 use super::{Fifo, QueuedFrame, Verdict};
@@ -12,7 +12,7 @@ pub(crate) struct FairParameters {
     pub(crate) codel: CoDelParameters,
     /// Number of queues. Flows whose hashes are equal modulo this number share a queue.
     pub(crate) queues: usize,
-    /// Number of bytes that a queue may send in one round.
+    /// Number of bytes that each queue may send per round of the round robin.
     pub(crate) quantum: u64,
 }
 
@@ -21,7 +21,7 @@ struct Flow {
     line: Fifo,
     codel: CoDel,
     credit: i64,
-    /// Whether the queue is in the list of new or of old queues.
+    /// Whether the queue is in one of the two lists: that of new or that of old queues.
     listed: bool,
 }
 
@@ -79,8 +79,8 @@ impl Fair {
         Some(frame.frame)
     }
 
-    /// Removes the next frame, from the first queue with credit (RFC 8290 §4.2); `None` if all
-    /// queues are empty.
+    /// Removes the next frame to send. It is from the first queue of the two lists that has credit
+    /// (RFC 8290 §4.2). Returns `None` if all queues are empty.
     pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         loop {
             let is_new = !self.new.is_empty();
@@ -96,8 +96,9 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // An empty new queue moves to the list of old queues. If it were removed from both
-                // lists, its flow could be new again with each frame and starve the other flows.
+                // A new queue that becomes empty moves to the list of old queues. If it left both
+                // lists, the next frame of its flow would make it new again. A flow of single
+                // frames could thus always be served first and starve the other flows.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;
@@ -170,7 +171,8 @@ mod tests {
         assert!(next.contains(&2), "{next:?}");
     }
 
-    /// RFC 8290 §4.1: a flow that becomes active gets one quantum, whatever credit it had before.
+    /// RFC 8290 §4.1: a flow that becomes active again gets a credit of exactly one quantum. Credit
+    /// from its previous activity is lost.
     #[test]
     fn a_flow_keeps_no_credit_while_it_is_idle() {
         let (mut fair, mut pool) = (fair(), Frames::new(64));

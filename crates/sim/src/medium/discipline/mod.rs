@@ -1,5 +1,6 @@
-//! Queue disciplines of switches and relays: they select the frames to queue, to send next, and to
-//! drop or mark. A discipline only decides; the caller executes its verdicts.
+//! Queue disciplines of switches and relays. A discipline decides which frames to queue, which one
+//! to send next, and which to drop or mark. It returns these decisions; its caller drops and marks
+//! the frames.
 
 mod codel;
 mod fair;
@@ -108,7 +109,8 @@ impl Queue {
         }
     }
 
-    /// Queues a frame, or drops it. Appends the drops and marks that this causes to `verdicts`.
+    /// Queues a frame, or drops it. Appends all frames to drop or mark because of this arrival to
+    /// `verdicts`.
     pub(crate) fn handle_frame(
         &mut self,
         now: Tick,
@@ -140,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Removes and returns the next frame to send; `None` if the queue is empty. Appends the drops
-    /// and marks that precede it to `verdicts`.
+    /// Removes and returns the next frame to send; `None` if the queue is empty. Appends the frames
+    /// to drop or mark on this occasion to `verdicts`.
     pub(crate) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         match &mut self.law {
             Discipline::TailDrop(line) => line.pop(),

@@ -5,7 +5,8 @@ use super::fair::FairParameters;
 use super::red::RedParameters;
 use crate::parameter::{ParameterError, Section};
 
-/// Upper limit of the number of queues of a discipline. Each takes memory, even when it is empty.
+/// Upper limit of the number of queues of a discipline. It bounds memory, because even an empty
+/// queue takes some.
 const MOST_QUEUES: u64 = 65_536;
 /// Upper limit of the configured number of queued frames.
 const MOST_WAITING: u64 = 1_000_000;

@@ -9,14 +9,14 @@ use linerate_units::{Span, Tick};
 pub(crate) struct RedParameters {
     /// Average queue length, in frames, up to which no frame is marked or dropped.
     pub(crate) low: f64,
-    /// Average queue length, in frames, from which every frame is marked or dropped.
+    /// Average queue length, in frames, at and above which every frame is marked or dropped.
     pub(crate) high: f64,
     /// Probability of marking or dropping a frame when the average is just below `high`.
     pub(crate) most: f64,
     /// Weight of the present queue length in the moving average.
     pub(crate) weight: f64,
-    /// Time to send a typical frame. While the queue is empty, the average falls as if one frame
-    /// had left in each such time.
+    /// Time to send a typical frame. While the queue is empty, the average decays as if an arriving
+    /// frame had found the queue empty once per such time.
     pub(crate) frame: Span,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Red {
     parameters: RedParameters,
     random: Stream,
     average: f64,
-    /// Number of frames since the last marked or dropped one; `None` while the average is below
-    /// `low`.
+    /// Number of frames that have arrived since the most recent marked or dropped one; `None` while
+    /// the average is below `low`.
     count: Option<f64>,
     empty_since: Option<Tick>,
 }
@@ -41,8 +41,8 @@ impl Red {
         self.empty_since = Some(now);
     }
 
-    /// Returns whether the average is so long that frames must be dropped even if they can be
-    /// marked.
+    /// Returns whether the average queue length has reached `high`. Frames must then be dropped,
+    /// even if they could be marked.
     pub(super) fn is_beyond(&self) -> bool {
         self.average >= self.parameters.high
     }
@@ -57,8 +57,8 @@ impl Red {
         }
         let count = self.count.map_or(0.0, |count| count + 1.0);
         let share = most * (self.average - low) / (high - low);
-        // The probability grows with the number of frames since the last mark, which spaces marks
-        // evenly.
+        // The probability grows with the number of frames since the last marked or dropped one. The
+        // distances between such frames are thus more even than with a constant probability.
         let probability = if count * share < 1.0 { share / (1.0 - count * share) } else { 1.0 };
         let chosen = self.average >= high || self.random.happens(probability);
         self.count = Some(if chosen { 0.0 } else { count });
@@ -92,7 +92,8 @@ mod tests {
         Red::new(parameters, Stream::new(7, 7))
     }
 
-    /// Returns how many of `frames` arriving frames are marked or dropped at this queue length.
+    /// Returns how many of `frames` frames are marked or dropped if each arrives at a queue of
+    /// `length` frames.
     fn chosen(red: &mut Red, length: usize, frames: usize) -> usize {
         (0..frames).filter(|_| red.chooses(Tick::ZERO, length)).count()
     }
@@ -107,9 +108,9 @@ mod tests {
 
     #[test]
     fn within_the_range_the_share_grows_with_the_average() {
-        // Let p be the probability `share` at this queue length. The distance between marked frames
-        // is uniformly distributed over 1, 2, … 1/p (section 7 of the paper). Its mean is 1/(2p),
-        // so the share of marked frames is 2p.
+        // Let p be the initial probability at this queue length, which is `share`. The distance
+        // between marked frames is uniformly distributed over 1, 2, … 1/p (section 7 of the paper).
+        // The mean distance is 1/(2p), so the fraction 2p of the frames is marked.
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
             let expected = 100_000.0 * 2.0 * share;

@@ -80,8 +80,8 @@ impl Router {
         })
     }
 
-    /// Reports an ICMP error to the sender of a packet. Sends nothing if the packet is an ICMP
-    /// error itself or a fragment other than the first (RFC 1812 §4.3.2.7).
+    /// Reports an ICMP error to the sender of a packet. No error is reported about an ICMP error,
+    /// nor about a fragment other than the first (RFC 1812 §4.3.2.7).
     fn report_error(
         &self,
         nic: u16,

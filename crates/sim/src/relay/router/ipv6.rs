@@ -24,7 +24,7 @@ impl Router {
         if destination.is_multicast() || self.is_own(destination.into()) {
             return self.answer_message(nic, id, start, frames);
         }
-        // Packets of link-local scope stay on their link (RFC 4291 §2.5.6).
+        // Packets with a link-local address are not forwarded to another link (RFC 4291 §2.5.6).
         if source.is_unicast_link_local() || destination.is_unicast_link_local() {
             return Decision::Drop(Reason::Ignored);
         }
@@ -34,8 +34,8 @@ impl Router {
         forwarded.unwrap_or_else(|problem| self.report_ipv6_error(nic, id, start, problem, frames))
     }
 
-    /// Answers a neighbour solicitation or an echo request for one of the router's addresses. Other
-    /// packets to multicast groups are ignored.
+    /// Handles a packet for the router itself, or to a multicast group. It answers neighbour
+    /// solicitations and echo requests for the router's addresses, and drops all other packets.
     fn answer_message(&self, nic: u16, id: FrameId, start: usize, frames: &mut Frames) -> Decision {
         let bytes = frames[id].bytes().to_vec();
         let Ok(packet) = Ipv6Packet::parse(&bytes[start..]) else {
@@ -74,8 +74,8 @@ impl Router {
         let Ok(request) = EthernetFrame::parse(frame) else {
             return Decision::Drop(Reason::Ignored);
         };
-        // A solicitation without a source address is a probe for a duplicate address. It needs no
-        // answer, because all addresses of a scenario differ.
+        // A solicitation from the unspecified address tests whether another host has the address.
+        // No host of a scenario has the router's address, so the router need not answer.
         if IpAddr::from(target) != interface.address || asker.is_unspecified() {
             return Decision::Drop(Reason::Ignored);
         }
@@ -103,8 +103,9 @@ impl Router {
         Decision::Answer { nic, frame: id, instead: Reason::Local }
     }
 
-    /// Reports an ICMPv6 error to the sender of a packet. Sends nothing if the packet is an ICMPv6
-    /// error itself, has no single sender, or is a fragment other than the first (RFC 4443 §2.4 e).
+    /// Reports an ICMPv6 error to the sender of a packet. No error is reported about an ICMPv6
+    /// error, a packet whose source address is not that of a single host, or a fragment other than
+    /// the first (RFC 4443 §2.4 e).
     fn report_ipv6_error(
         &self,
         nic: u16,

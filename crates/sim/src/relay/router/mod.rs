@@ -1,10 +1,11 @@
-//! The forwarding decision of a router (RFC 1812). The router answers ARP, neighbour solicitations
-//! and echo requests for its own addresses. It forwards any other packet with a decremented TTL, or
-//! reports an ICMP error.
+//! The forwarding decision of a router (RFC 1812). The router answers ARP requests, neighbour
+//! solicitations and echo requests for its own addresses. It forwards other packets and decrements
+//! their TTL. If it cannot forward a packet, it reports an ICMP error.
 //!
-//! Routes and the MAC addresses of neighbours are known from the start, so the router needs no
-//! routing protocol and resolves no addresses. It does not fragment. A packet larger than the next
-//! MTU is dropped even without DF, and its sender gets an ICMP error (RFC 1191, RFC 8201).
+//! Routes and the MAC addresses of neighbours are known from the start, so the router needs neither
+//! a routing protocol nor ARP requests of its own. The router never fragments. A packet that
+//! exceeds the next MTU is dropped, also without the DF flag, and its sender gets an ICMP error
+//! (RFC 1191, RFC 8201).
 
 mod ipv4;
 mod ipv6;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Length of a network prefix of IPv4 in bits, if a simulation has several networks.
+/// Length in bits of an IPv4 network prefix in a simulation with several networks.
 pub(crate) const NETWORK_BITS: u8 = 16;
 /// Length of a network prefix of IPv6 in bits.
 pub(crate) const NETWORK_BITS_IPV6: u8 = 64;
@@ -56,7 +57,7 @@ pub(crate) struct Router {
     neighbours: Arc<BTreeMap<IpAddr, usize>>,
 }
 
-/// The fields of a packet that determine where it is forwarded.
+/// The fields of a packet that the forwarding decision needs.
 #[derive(Clone, Copy, Debug)]
 struct Transit {
     destination: IpAddr,
@@ -152,7 +153,8 @@ impl Router {
     }
 
     /// Prepares a packet for the next hop: decrements its TTL and writes the new link header.
-    /// Returns the frame to send: a new one only if the two media have different headers.
+    /// Returns the frame to send. This is the received frame, unless the link headers of the two
+    /// media differ in length; in that case the packet is copied to a new frame.
     fn prepare_for_next_hop(
         &self,
         route: NetworkRoute,
@@ -184,9 +186,9 @@ impl Router {
         target
     }
 
-    /// Builds a frame with a packet of `length` bytes to `to`, whose bytes `write` fills in.
-    /// Returns the outgoing NIC and the frame. Returns `None` if there is no route to `to`, or the
-    /// packet is too large.
+    /// Builds a frame with a packet to `to`. `write` fills in the packet's `length` bytes. Returns
+    /// the outgoing NIC and the frame. Returns `None` if there is no route to `to`, or the packet
+    /// is too large for the outgoing NIC.
     fn frame_to(
         &self,
         to: IpAddr,
@@ -213,8 +215,9 @@ impl Router {
     }
 }
 
-/// Returns the decision to send the router's own frame, or to drop the received frame if the router
-/// has none.
+/// Returns the decision to send `frame`, which the router has built in response to a received
+/// frame. For `None`, the received frame is only dropped. `reason` is why the received frame is not
+/// forwarded.
 fn answer(frame: Option<(u16, FrameId)>, reason: Reason) -> Decision {
     frame.map_or(Decision::Drop(reason), |(nic, frame)| Decision::Answer {
         nic,
@@ -234,8 +237,8 @@ pub(crate) fn network_of(address: IpAddr) -> NetworkNumber {
     }
 }
 
-/// Returns the Ethernet header of an IP packet to `destination`. `next` and `from` are the numbers
-/// in the MAC addresses of the next hop and of the sender.
+/// Returns the Ethernet header of an IP packet to `destination`. The MAC addresses in it are given
+/// by the numbers that they contain: `next` for the next hop, and `from` for the sender.
 fn header_to(next: usize, from: usize, destination: IpAddr) -> EthernetHeader {
     EthernetHeader {
         destination: MacAddress::new(mac_address(next)),
