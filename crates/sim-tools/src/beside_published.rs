@@ -5,14 +5,14 @@ use linerate_evidence::notation::thousands;
 use linerate_sim::{Blueprint, Keep, Outcome, Published, TransferOptions};
 use std::fmt::Write;
 
-/// Describes, line by line, how a run agrees with the published figures of its scenario. Returns an
-/// empty text if the scenario has none.
+/// Returns a text that compares the figures of this run with the published figures of its scenario.
+/// The text is empty if the scenario has no published figures.
 ///
-/// A published figure may be a ratio of two scenarios. The second scenario is then run too, with
-/// the same seed.
+/// A published figure may be the ratio between two scenarios. This function then runs the other
+/// scenario with this run's seed.
 ///
 /// # Errors
-/// If the second scenario of a ratio cannot be loaded.
+/// If the other scenario of a ratio cannot be loaded.
 pub fn beside_published(
     name: &str,
     changes: &[String],
@@ -31,8 +31,9 @@ pub fn beside_published(
     Ok(text)
 }
 
-/// Runs the second scenario of a ratio, and returns its figure divided by the figure of `outcome`.
-/// Returns `None` if one of the figures is missing or the divisor is zero.
+/// Runs `other`, the second scenario of a published ratio. Returns its figure divided by the figure
+/// of `outcome`, which is the first scenario. Returns `None` if either figure is missing, or that
+/// of `outcome` is zero.
 fn times(
     name: &str,
     changes: &[String],

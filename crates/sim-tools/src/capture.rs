@@ -32,8 +32,8 @@ impl<'a> FrameWriter<'a> {
         Self { interfaces: interfaces.collect(), capture }
     }
 
-    /// Writes a frame, unless its wire is not captured. An error of the file ends the capture, but
-    /// not the run.
+    /// Writes a frame, unless its wire is not captured. After an error of the file, nothing more is
+    /// captured, but the simulation continues.
     pub fn handle_frame(&mut self, frame: &Captured) {
         let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
@@ -52,7 +52,8 @@ impl<'a> FrameWriter<'a> {
     pub fn finish(self) -> io::Result<()> {
         self.capture.flush();
         match self.capture.error() {
-            // The capture keeps its error, so we return a copy.
+            // The error belongs to the capture, and an `io::Error` cannot be cloned. The result is
+            // a new error with its text.
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => Ok(()),
         }

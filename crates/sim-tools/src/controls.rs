@@ -1,6 +1,6 @@
-//! Causal experiments. Each experiment removes or changes one property of the machines of 1988, and
-//! simulates both columns of the throughput table of 1988 again. A large effect reveals a cause in
-//! the model.
+//! Causal experiments about the throughput table of 1988. Each experiment removes or changes one
+//! property of the simulated machines, and simulates both columns of the table again. If the
+//! throughput changes much, the property causes what the table shows, at least in the model.
 
 use crate::load::{ScenarioError, load};
 use crate::published::COLUMNS;
@@ -9,10 +9,12 @@ use std::num::NonZeroUsize;
 
 /// Sizes of both socket buffers, in packets, for which each experiment is run.
 pub const PACKETS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 17];
-/// Index in [`PACKETS`] from which the throughput hardly grows with the buffer size.
+/// Index in [`PACKETS`] where the plateau begins: from this buffer size on, larger buffers hardly
+/// increase the throughput.
 pub(crate) const PLATEAU: usize = 6;
 
-/// Name of the rule of 4.3BSD Tahoe that a window update needs 35 % of the buffer, or two segments.
+/// Name of a rule of 4.3BSD Tahoe: the receiver sends a window update when the window can grow by
+/// two segments, or by 35 % of the buffer.
 pub(crate) const WINDOW_UPDATE_RULE: &str = "the 35 % rule";
 
 /// An experiment that changes one property of the model.
@@ -22,13 +24,13 @@ pub struct Control {
     pub title: &'static str,
     /// The question that the experiment answers.
     pub asks: &'static str,
-    /// The change, as the beginning of a sentence about its effect: "without collisions".
+    /// The change, in words that begin the sentence about its effect: "without collisions".
     pub condition: &'static str,
-    /// The property that the change removes, as a possible cause of the notch or the plateau;
-    /// `None` if the change tests no cause.
+    /// The property that the change removes, if it may be the cause of the notch or the limit of
+    /// the plateau. `None` if the experiment tests no cause.
     pub cause: Option<&'static str>,
-    /// Changes of parameters, as KEY=VALUE. A column whose machines lack the parameter is not
-    /// affected.
+    /// Changes of parameters, as KEY=VALUE. The experiment does not change a column whose machines
+    /// lack the parameter.
     pub changes: &'static [&'static str],
 }
 
@@ -120,12 +122,14 @@ pub const CONTROLS: [Control; 12] = [
     },
 ];
 
-/// The results of one experiment for one column of the table of 1988.
+/// The results of one experiment for one column of the table of 1988. Each figure is the mean over
+/// the repeated transfers.
 #[derive(Clone, Debug)]
 pub struct ControlColumn {
     /// Throughput in KB/s for each buffer size of [`PACKETS`].
     pub kilobytes: Vec<f64>,
-    /// Idle share of the sender's processor, for each buffer size of [`PACKETS`].
+    /// Fraction of time in which the sender's processor was idle, for each buffer size of
+    /// [`PACKETS`].
     pub sender_idle: Vec<f64>,
     /// Collisions per frame, for each buffer size of [`PACKETS`].
     pub collisions: Vec<f64>,
@@ -143,8 +147,8 @@ pub struct ControlOutcome {
 }
 
 impl ControlOutcome {
-    /// Runs all experiments, with `repeat` transfers of `bytes` each. Returns `None` if
-    /// `is_stopped` has returned true.
+    /// Runs all experiments. For each experiment, column and buffer size, it simulates `repeat`
+    /// transfers of `bytes` bytes. Returns `None` if `is_stopped` has returned true.
     ///
     /// # Errors
     /// If a change of a parameter is refused.
@@ -181,7 +185,7 @@ fn measure(
     let mut scenario = load(scenario, &[])?;
     let before = scenario.settings().clone();
     for change in control.changes {
-        // The error is ignored: a scenario that lacks the parameter stays unchanged.
+        // The error is ignored: if this column's scenario lacks the parameter, it stays unchanged.
         let _ = scenario.set(change);
     }
     let blueprint = scenario.blueprint()?;

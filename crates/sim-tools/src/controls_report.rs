@@ -9,16 +9,20 @@ use std::fmt::Write;
 
 /// Indices of two, three and four packets in [`PACKETS`].
 const TWO_THREE_FOUR: [usize; 3] = [1, 2, 3];
-/// Minimum depth of a dip that is called a notch, as a fraction of the throughput.
+/// Minimum depth of a dip at three packets that the report calls a notch. It is a fraction of the
+/// throughput that the neighbours predict.
 const LEAST_NOTCH: f64 = 0.02;
-/// Minimum change of the plateau, the throughput with large buffers, that is called an effect. It
-/// is a fraction of the unchanged plateau.
+/// Minimum change of the plateau for the conclusion that the removed property limits it. The
+/// plateau is the throughput with large buffers; the change is a fraction of the unchanged model's
+/// plateau.
 const LEAST_CHANGE: f64 = 0.03;
-/// Change of the plateau, as a fraction, from which the removed property is called the main limit.
+/// Minimum change of the plateau, as a fraction of the unchanged model's plateau, for the
+/// conclusion that the removed property limits it more than anything else.
 const LARGE_CHANGE: f64 = 0.15;
-/// Minimum idle share of the processor that the message of 1988 reports: "at least 35 %".
+/// Minimum fraction of time in which the processor was idle, as the message of 1988 reports it: "at
+/// least 35 %".
 const IDLE_IN_THE_MAIL: f64 = 0.35;
-/// Explanation of how the 35 % rule causes a notch at buffers of three packets.
+/// Explanation of how the 35 % rule causes a notch if both buffers hold three packets.
 const MECHANISM: &str = concat!(
     "  The mechanism: Tahoe announces a larger window when the reader has freed two segments,\n",
     "  or 35 % of the buffer. Of two packets one is 50 % and suffices. Of three one is 33 % and\n",
@@ -73,14 +77,15 @@ fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
 }
 
 impl ControlColumn {
-    /// Returns the relative deviation of the throughput at three packets from the geometric mean of
-    /// the throughputs at two and at four packets.
+    /// Returns the depth of the notch at three packets as a negative number. It is the relative
+    /// deviation of that throughput from the geometric mean of the throughputs at two and at four
+    /// packets.
     fn notch(&self) -> f64 {
         let [two, three, four] = TWO_THREE_FOUR.map(|place| self.kilobytes[place]);
         three / (two * four).sqrt() - 1.0
     }
 
-    /// Returns the throughput with large buffers, in KB/s.
+    /// Returns the mean throughput with large buffers, in KB/s.
     fn plateau(&self) -> f64 {
         let plateau = &self.kilobytes[PLATEAU..];
         plateau.iter().sum::<f64>() / f64::from(u32::try_from(plateau.len()).unwrap_or(1))
@@ -147,14 +152,16 @@ fn plateau_text(
 }
 
 /// Returns the sentence about the effect of an experiment. If the experiment removes a possible
-/// cause, the sentence ends with the conclusion about this cause.
+/// cause, the sentence ends with `conclusion` about this cause, such as "so it is not caused by
+/// collisions".
 fn sentence(control: &Control, effect: &str, conclusion: &str) -> String {
     let conclusion =
         control.cause.map_or_else(String::new, |cause| format!(", so {conclusion} {cause}"));
     format!("  {} {effect}{conclusion}.\n", control.condition)
 }
 
-/// Writes what documents of 1988 and later say about causes, and whether the model agrees.
+/// Writes the statements of documents of 1988 and later about the causes, each with whether the
+/// model agrees.
 fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlOutcome]) {
     text.push_str("Statements of the documents, and whether the model agrees:\n");
     let named =
@@ -245,8 +252,8 @@ mod tests {
     const DIPS: [f64; 9] = [100.0, 200.0, 210.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
     const RISES: [f64; 9] = [100.0, 200.0, 245.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
 
-    /// Returns results in which the unchanged model has a notch, which only the experiment named
-    /// `heals` removes.
+    /// Returns made-up results of all experiments. The unchanged model has a notch. Only the
+    /// experiment whose title begins with `heals` removes it.
     fn outcomes(heals: &str) -> Vec<ControlOutcome> {
         let outcome = |control: Control| {
             let kilobytes = if control.title.starts_with(heals) { RISES } else { DIPS };

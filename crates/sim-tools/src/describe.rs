@@ -100,7 +100,7 @@ fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
     format!("{idle} idle; {nics} for the NIC, {network} for IP and TCP, {tasks} for tasks")
 }
 
-/// Returns `span` as a share of `seconds` seconds, or 0 if `seconds` is 0.
+/// Returns `span` as a fraction of `seconds` seconds, or 0 if `seconds` is 0.
 pub(crate) fn part(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
@@ -153,7 +153,8 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     }
 }
 
-/// Describes a range of backoffs: all numbers of slot times that have this number of binary digits.
+/// Describes a range of backoffs in slot times: all numbers that have `bits` binary digits, such as
+/// 4 to 7 for three digits.
 fn slots(bits: usize) -> String {
     match bits {
         0 | 1 => bits.to_string(),
@@ -238,7 +239,8 @@ fn describe_nics(text: &mut String, outcome: &Outcome) {
         received = together(received),
         sent = together(sent),
     );
-    // The titles are the first row. All cells of a column have its width and are right-aligned.
+    // The first row contains the column titles. Each cell is padded to the width of its column and
+    // right-aligned.
     for (name, cells) in &rows {
         let _ = write!(text, "{name:name_width$}");
         for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {

@@ -21,13 +21,13 @@ pub enum ScenarioError {
         /// Error of the operating system.
         what: String,
     },
-    /// Two changes of one parameter, of which one would be lost.
+    /// Two changes of one parameter, of which the first would have no effect.
     #[error("--set changes `{0}` twice: give it one value")]
     Twice(String),
     /// A measurement series with too many runs.
     #[error(transparent)]
     TooManyRuns(#[from] TooManyRuns),
-    /// A scenario that lacks what the command needs.
+    /// A scenario that the command cannot use, because it lacks something that the command needs.
     #[error("{0}")]
     Unfit(String),
 }
@@ -48,8 +48,9 @@ pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-/// Refuses a second change of a parameter, because the first one would be lost silently. A change
-/// of all NICs of a kind (`lance.transmit.start`) may precede a change of one NIC.
+/// Refuses two changes of one parameter, because the first one would silently have no effect. A
+/// change for all NICs of a kind (`lance.transmit.start`) may be followed by one for a single NIC,
+/// because the two have different keys.
 pub(crate) fn refuse_twice(changes: &[String]) -> Result<(), ScenarioError> {
     let mut keys = changes
         .iter()

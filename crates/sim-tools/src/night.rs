@@ -1,5 +1,6 @@
-//! The measurement series of October 1988, called a night. It has four transfers of 8 MB, in random
-//! order, for both columns of its table and for every pair of socket buffers from 1 to 17 packets.
+//! The simulated measurement series of October 1988, called a night. Both columns of its throughput
+//! table are simulated for every pair of socket buffers from 1 to 17 packets. Each pair gets four
+//! transfers of 8 MB, in random order.
 
 use crate::load::{ScenarioError, load, refuse_twice};
 use crate::published::{COLUMNS, Column};
@@ -17,7 +18,7 @@ pub struct NightOptions {
     pub repeat: NonZeroU32,
     /// Number of bytes of each transfer.
     pub bytes: NonZeroU64,
-    /// Seed of the order of runs and of all random numbers.
+    /// Seed that determines the order of the runs, and the random numbers in each of them.
     pub seed: u64,
     /// Number of threads that run simulations.
     pub threads: NonZeroUsize,
@@ -38,7 +39,7 @@ pub struct Night {
 /// A column of the table of 1988 with its simulated cells.
 #[derive(Debug)]
 pub struct ColumnOutcome {
-    /// The measured column, with its published figures.
+    /// The column of the table, with the published figures of its calibration cells.
     pub column: Column,
     /// The scenario that was run.
     pub scenario: Scenario,
@@ -51,7 +52,7 @@ pub struct ColumnOutcome {
 pub struct CellOutcome {
     /// Number of transfers that were simulated.
     pub transfers: u32,
-    /// Throughput from task to task, in units of 1,024 bytes per second.
+    /// Mean throughput, in units of 1,024 bytes per second, from the sending to the receiving task.
     pub kilobytes: f64,
     /// Throughput of the slowest and of the fastest transfer, in units of 1,024 bytes per second.
     pub range: (f64, f64),
@@ -62,9 +63,9 @@ pub struct CellOutcome {
     deviations: f64,
     /// Bit rate of all frames on the wire, from all senders, in bit/s.
     pub wire_bits: f64,
-    /// Share of time in which the sender's processor was idle, from 0 to 1.
+    /// Fraction of time in which the sender's processor was idle, from 0 to 1.
     pub sender_idle: f64,
-    /// Share of time in which the receiver's processor was idle, from 0 to 1.
+    /// Fraction of time in which the receiver's processor was idle, from 0 to 1.
     pub receiver_idle: f64,
     /// Mean number of collisions per frame.
     pub collisions_per_frame: f64,
@@ -126,8 +127,9 @@ impl Night {
     }
 }
 
-/// Loads the scenarios of both columns of the table of 1988, and applies the changes. A scenario
-/// that lacks a changed parameter stays as it is.
+/// Loads the scenarios of both columns of the table of 1988, and applies the changes to both. A
+/// scenario that lacks a changed parameter keeps its values, but one of the two must have the
+/// parameter.
 pub(crate) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenarios = COLUMNS
@@ -172,8 +174,8 @@ impl ColumnOutcome {
         self.cells.get(&(packets, packets))
     }
 
-    /// Returns, for each calibration cell that was run, its buffer size in packets and the relative
-    /// error of its throughput.
+    /// Returns the errors of the model: for each simulated calibration cell, its buffer size in
+    /// packets, and the relative difference between its throughput and the published one.
     #[must_use]
     pub fn errors(&self) -> Vec<(u32, f64)> {
         let error = |&(packets, published): &(u32, f64)| {

@@ -106,8 +106,8 @@ fn speed_text(text: &mut String, night: &Night, seconds: f64) {
     );
 }
 
-/// Appends the parameters of both scenarios. Parameters of a file that both scenarios use are
-/// listed once.
+/// Appends the parameters of both scenarios. A parameter from a file that both scenarios use, such
+/// as a NIC file, is listed only once.
 fn parameters_text(text: &mut String, night: &Night) {
     let mut rows = BTreeMap::new();
     for column in &night.columns {

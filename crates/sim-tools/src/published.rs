@@ -1,7 +1,8 @@
-//! The eight calibration cells of the table of 1988, to which parameters may be fitted.
+//! The eight calibration cells of the table of 1988. Only to these cells may parameters of the
+//! model be fitted.
 //!
-//! The other published cells serve to score the model. They are not in the program, so that nothing
-//! can be fitted to them.
+//! The other published cells serve to test the model. They are not part of the program, so that
+//! parameters cannot be fitted to them.
 
 /// A column of the table of October 1988, measured between two machines.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +30,9 @@ pub const COLUMNS: [Column; 2] = [
     },
 ];
 
-/// Highest possible throughput from task to task over an Ethernet, in KB/s. A segment with 1,460
-/// bytes of data takes 1,538 bytes on the wire, and its acknowledgement takes 76.
+/// Highest possible throughput from task to task over an Ethernet of 10 Mbit/s, in KB/s, if each
+/// segment is acknowledged. A segment with 1,460 bytes of data takes the time of 1,538 bytes on the
+/// wire, and its acknowledgement that of 76.
 pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
 
 impl Column {
@@ -42,8 +44,8 @@ impl Column {
     }
 }
 
-/// Returns the bit rate on the wire for a throughput in KB/s. As in the message of 1988, two
-/// segments share one acknowledgement.
+/// Returns the bit rate on the wire, in bit/s, that belongs to a throughput in KB/s. As in the
+/// message of 1988, one acknowledgement for two segments is assumed.
 #[must_use]
 pub fn wire_by_formula(kilobytes: f64) -> f64 {
     kilobytes * 1_024.0 * 8.0 * (1_538.0 + 76.0 / 2.0) / 1_460.0

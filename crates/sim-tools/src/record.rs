@@ -94,9 +94,10 @@ struct Wire {
     given_up: u64,
     late_collisions: u64,
     backoff_seconds: f64,
-    /// Number of backoffs that lasted 0 slot times, 1, 2 to 3, 4 to 7 …
+    /// Numbers of backoffs by their duration: 0 slot times, 1, 2 to 3, 4 to 7 …
     backoffs_by_slots: Vec<u64>,
-    /// Number of frames that the medium lost, damaged or reordered.
+    /// Number of frames that the medium lost, damaged, or delayed so that later frames may arrive
+    /// before them.
     impaired: u64,
     /// Number of frames that a switch did not forward because their sender had aborted them.
     discarded: u64,

@@ -27,8 +27,8 @@ struct HeldRecord {
     until_seconds: f64,
     by: Activity,
     amount: u64,
-    /// The TCP segment in the frame, with sequence numbers relative to the SYNs; `None` for a SYN,
-    /// a FIN or an RST, and for other activities.
+    /// The TCP segment in the frame, with sequence numbers relative to the SYNs. `None` for a SYN,
+    /// a FIN or an RST, and for an activity that is not the transmission of a segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     segment: Option<SegmentRecord>,
 }

@@ -18,7 +18,7 @@ const TOP: f64 = 56.0;
 const MOST_LINES: u64 = 20;
 /// Maximum number of bars. Viewers of SVG become slow with more.
 const MOST_BARS: usize = 50_000;
-/// Number of divisions of the time scale above a line.
+/// Number of intervals into which the time scale above each line is divided.
 const DIVISIONS: u64 = 10;
 
 /// The activities, each with its name and its colour.
@@ -58,7 +58,8 @@ pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String 
     let bars = timeline.lanes.iter().enumerate();
     let bars = bars.flat_map(|(lane, Lane { held, .. })| held.iter().map(move |held| (lane, held)));
     let bars: Vec<(usize, &Held)> = bars.take(MOST_BARS).collect();
-    // Collisions are short. They are drawn last, so that other bars do not cover them.
+    // Collisions are short, so other bars could cover them. They are therefore drawn after all
+    // other bars.
     let (short, long): (Vec<_>, Vec<_>) =
         bars.iter().partition(|(_, held)| held.by == Activity::Collision);
     long.into_iter().chain(short).for_each(|(lane, held)| page.bar(&mut svg, lane, held));
@@ -87,20 +88,21 @@ fn legend(svg: &mut String) {
     }
 }
 
-/// The layout of the picture. The time window is divided into lines, which are drawn below each
-/// other, and each line shows all lanes.
+/// The layout of the picture. The time window is divided into equal parts, each of which is drawn
+/// as one line. The lines are below each other, and each line shows all lanes.
 #[derive(Debug)]
 struct Page {
     from: Tick,
     until: Tick,
-    /// Simulated time that a line shows.
+    /// Simulated time that each line shows.
     line: Span,
     lines: u64,
     lanes: u64,
 }
 
 impl Page {
-    /// Creates the layout for a window. The layout ends with the last activity in the window.
+    /// Creates the layout for a window. The layout begins with the window, and ends with the last
+    /// activity that the timeline has.
     fn new(window: Window, timeline: &Timeline) -> Self {
         let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
         let until = held.map(|held| held.until).max().unwrap_or(window.from);
@@ -162,8 +164,8 @@ impl Page {
         }
     }
 
-    /// Draws an activity as a bar. An activity that continues on further lines has a bar on each
-    /// line.
+    /// Draws an activity as a bar. If the activity continues into the time of the next lines, each
+    /// of these lines also gets a bar.
     fn bar(&self, svg: &mut String, lane: usize, held: &Held) {
         let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
         for line in first..=last {
@@ -204,8 +206,8 @@ impl Page {
     }
 }
 
-/// Returns the label of a bar: the numbers of a segment, or the event that a host waits for.
-/// Returns `None` for all other activities.
+/// Returns the label of a bar. The bar of a TCP segment has the segment's numbers. The bar of an
+/// idle host names the event that the host waits for. Returns `None` for all other activities.
 fn label(held: &Held) -> Option<String> {
     let segment = held.segment;
     Some(match held.by {
@@ -241,12 +243,13 @@ const fn is_light(by: Activity) -> bool {
 }
 
 fn colour(by: Activity) -> &'static str {
-    // A frame is abandoned after a collision, so its bar has the colour of collisions.
+    // Abandoning a frame follows a collision, so it has the colour of collisions.
     let by = if by == Activity::GivenUp { Activity::Collision } else { by };
     LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
 }
 
-/// Returns the opacity attribute of a bar: the more frames wait, the darker the bar.
+/// Returns the opacity attribute of a bar. A bar that shows waiting frames is the darker, the more
+/// frames wait, up to 16. All other bars are opaque.
 fn opacity(held: &Held) -> String {
     match (held.by, held.amount) {
         (Activity::Frames, amount) if amount < 16 => {

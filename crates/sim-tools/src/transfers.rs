@@ -27,13 +27,14 @@ pub(crate) struct Job<'a> {
 /// The results of a simulated transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// Throughput from the first write to the last read, in units of 1,024 bytes per second.
+    /// Throughput from the connection's establishment at the source to the end of the sink's final
+    /// read, in units of 1,024 bytes per second.
     pub kilobytes: f64,
     /// Bit rate on the wire from all senders, in bit/s, with preambles and inter-frame gaps.
     pub wire_bits: f64,
-    /// Share of time in which the sender's processor was idle, from 0 to 1.
+    /// Fraction of time in which the sender's processor was idle, from 0 to 1.
     pub sender_idle: f64,
-    /// Share of time in which the receiver's processor was idle, from 0 to 1.
+    /// Fraction of time in which the receiver's processor was idle, from 0 to 1.
     pub receiver_idle: f64,
     /// Number of transmissions that collided.
     pub collisions: u64,
@@ -65,7 +66,7 @@ pub(crate) fn make(
         }
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
-        // There are at most as many threads as jobs, because further threads would be idle.
+        // At most one thread per job is started, because any other thread would be idle.
         let threads: Vec<_> =
             (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
@@ -141,9 +142,9 @@ mod tests {
         assert_eq!(alone, made(5));
     }
 
-    /// With buffers of one packet, each data frame (1,518 bytes) causes an acknowledgement (64
-    /// bytes). Each frame also has 20 bytes of preamble and inter-frame gap, so the bits on the
-    /// wire are known.
+    /// With buffers of one packet, exactly one acknowledgement follows each data frame. Data frames
+    /// have 1,518 bytes and acknowledgements 64, each plus 20 bytes of preamble and inter-frame
+    /// gap. The bits on the wire can thus be computed and compared with the measured rate.
     #[test]
     fn the_rate_of_the_wire_includes_headers_preambles_and_gaps() {
         let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
