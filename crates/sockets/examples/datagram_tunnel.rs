@@ -45,7 +45,8 @@ struct Tunnel {
     packets: PacketQueue,
     socket: UdpSocket,
     key: u64,
-    /// The number of packets sent so far, which is the number in the header of the last one.
+    /// The number of packets sent so far. Packets are numbered from one, so this is also the number
+    /// in the header of the most recent packet.
     sent: u64,
 }
 

@@ -106,7 +106,8 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     while let Some(sent) = from.driver().poll_transmit(now, Offload::None, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         deliver(now, to, &segment);
-        // Further segments of a burst: the same header with another sequence number.
+        // If the segment begins a burst, the burst's other segments follow. They have the header of
+        // the first one, except for the sequence number.
         while let Some(next) = from.driver().poll_batch(now, sent.header)
             && next.content == BatchContent::Data
         {
@@ -293,7 +294,8 @@ fn host<L: Link>(
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
     config.addresses.push(format!("2001:db8::{number}/64").parse()?);
-    // With the usual MSL, TIME-WAIT records would accumulate during a run.
+    // A short MSL, so that TIME-WAIT records expire within milliseconds. With the default MSL, they
+    // would accumulate during a run.
     config.tcp = Config { msl: Duration::from_millis(1), ..*rules };
     let budget = Budget { receive, ..Budget::default() };
     Ok(Host::new(Stack::new(config, [number; 32]), link).with_budget(budget))

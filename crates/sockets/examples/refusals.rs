@@ -124,7 +124,7 @@ fn random(number: u64, length: u64) -> Vec<u8> {
 
 fn fragment(number: u64) -> Vec<u8> {
     let mut packet = packet(number, Protocol::UDP, |_| random(number, 1_480));
-    // The first fragment: "more fragments" is set, and the offset is 0.
+    // Makes the packet a first fragment: sets "more fragments", and the offset 0.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet[..Ipv4Header::LENGTH]).finish();

@@ -36,7 +36,7 @@ use std::thread;
 pub struct Builder<L> {
     /// The queues of the link of the first interface: at least one.
     queues: Vec<L>,
-    /// Further interfaces, with their links.
+    /// All interfaces except the first, each with its link.
     interfaces: Vec<(InterfaceConfig, L)>,
     config: StackConfig,
     seed: Option<[u8; 32]>,
@@ -175,8 +175,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // The host sends packets of up to `SMALLEST_MTU` bytes in any case. Those that
-                    // exceed the MTU would stay queued, and the event loop would spin for ever.
+                    // The host sends packets of up to `SMALLEST_MTU` bytes on every link. If the
+                    // MTU of the link were smaller, such packets would stay queued, and the event
+                    // loop would spin for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
             }
@@ -189,7 +190,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             begun.push((shared, links, waiter, shard));
         }
         let shards: Arc<[_]> = begun.iter().map(|(shared, ..)| Arc::clone(shared)).collect();
-        // From here on, dropping `net` on failure stops the threads that have started.
+        // If a later step fails, `net` is dropped, which stops the threads that have been started.
         let net = Net::new(Arc::clone(&shards), watches);
         let on_end = Arc::new(Mutex::new(self.on_end));
         for (shared, links, waiter, shard) in begun {

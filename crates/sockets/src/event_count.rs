@@ -35,7 +35,8 @@ impl EventCount {
         self.changed.notify_all();
     }
 
-    /// Waits until the count differs from `seen`, or until `deadline`. May return spuriously.
+    /// Waits until the count differs from `seen`, or until `deadline`. May also return before
+    /// either of these.
     pub(crate) fn wait(&self, seen: u64, deadline: Option<Instant>) {
         let mut count = self.count.lock();
         if *count != seen {

@@ -79,8 +79,8 @@ impl Net {
         self.running.threads.lock().push(thread);
     }
 
-    /// Opens a connection to the first of `addresses` that answers. The operating system resolves
-    /// names, over its own network.
+    /// Opens a connection to the first of `addresses` that answers. If `addresses` is a host name,
+    /// the operating system resolves it. Its DNS queries do not pass through this network.
     ///
     /// # Errors
     /// `ConnectionRefused` if nothing listens there; `TimedOut` if no answer arrives within the
@@ -262,9 +262,9 @@ impl Net {
         self.on_interface(self.first(), |stack, _| stack.addresses().to_vec())
     }
 
-    /// Waits until the addresses of the host are usable, which means that duplicate address
-    /// detection is complete. If the host takes addresses from routers, also waits until it has
-    /// one. [`Net::addresses`] reports an address that another host uses as a duplicate.
+    /// Waits until duplicate address detection is complete for the addresses of the host, so that
+    /// they are usable. If the host takes addresses from routers, also waits until it has such an
+    /// address. [`Net::addresses`] reports an address that another host uses as a duplicate.
     ///
     /// # Errors
     /// `TimedOut` after `timeout`; `NetworkDown` if the network has stopped.
@@ -342,7 +342,7 @@ impl Net {
     }
 
     /// Adds a route, which replaces a route to the same destinations. Existing connections use the
-    /// new route for their packets, but keep their window clamp and MTU.
+    /// new route for their packets, but keep the window clamp and the MTU of the old one.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -465,8 +465,8 @@ impl Running {
         let mut threads = self.threads.lock();
         self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // An error means that the thread has panicked. Calls on the sockets already report why
-            // the host has ended.
+            // An error means that the thread has panicked. It is ignored here, because every call
+            // on a socket already reports that the network has ended with a panic.
             let _ = thread.join();
         }
     }

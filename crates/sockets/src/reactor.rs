@@ -94,8 +94,8 @@ impl<L: Link + Readiness> Reactor<L> {
             }
             if let Some(why) = state.stop_reason {
                 Self::abort_sockets(&mut state, links, budget);
-                // The lock is kept, so that no other thread can see an aborted connection without
-                // the reason for it.
+                // The lock has been held since the sockets were aborted. So no other thread can see
+                // an aborted connection before the reason is recorded.
                 state.mark_ended(why, shared.turned());
                 return why;
             }
@@ -136,8 +136,8 @@ impl<L: Link + Readiness> Reactor<L> {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
-            // An abort leaves received data readable. An error means that the socket was closed
-            // before.
+            // An aborted connection keeps its received data, which can still be read. An error
+            // means that the socket was closed before, and is ignored.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     state.stack.tcp_configure(now, handle, |connection| connection.abort(now))

@@ -53,7 +53,8 @@ pub(crate) struct State {
     pub(crate) stack: Stack,
     pub(crate) registry: Registry,
     pub(crate) activity: Activity,
-    /// The result of the last turn, with the time of the next turn that the reactor has scheduled.
+    /// The result of the most recent turn. It includes the time at which the reactor will start the
+    /// next turn.
     pub(crate) last: Turn,
     /// The reason why the reactor must stop: a request of the application, an error of the link, or
     /// the end of another shard.
@@ -103,7 +104,7 @@ impl Shared {
         &self.turned
     }
 
-    /// Requests the reactor to stop. An earlier reason is kept.
+    /// Requests the reactor to stop. If a stop was requested before, the first reason stays.
     pub(crate) fn request_stop(&self, why: End) {
         if let Ok(mut access) = self.access() {
             access.stop_reason.get_or_insert(why);
@@ -119,8 +120,9 @@ impl Shared {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // A queued packet may belong to a closed socket: packets do not record their socket.
-            // Such packets wait for an ARP reply, for a few seconds at most.
+            // Also waits until no packet is queued. A queued packet may belong to a closed socket,
+            // because packets do not record their socket. It waits for an ARP reply, for a few
+            // seconds at most.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -188,8 +190,8 @@ impl State {
 
 /// The locked host in an application thread.
 pub(crate) struct Access<'a> {
-    // Fields are dropped in this order, so that the reactor, when woken by the doorbell, finds the
-    // lock free.
+    // Fields are dropped in this order: the lock is released before the doorbell rings. So the
+    // reactor does not wait for the lock when it wakes up.
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
@@ -199,8 +201,8 @@ pub(crate) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Waits for `condvar`, at most until `deadline`. Returns false if the deadline has passed. May
-    /// return true spuriously.
+    /// Waits for `condvar`, at most until `deadline`. Returns false if the deadline has passed. A
+    /// result of true does not guarantee that `condvar` was notified.
     pub(crate) fn wait(&mut self, condvar: &Condvar, deadline: Option<time::Instant>) -> bool {
         self.publish_changes();
         self.wake_up.ring();

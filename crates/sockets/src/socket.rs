@@ -125,10 +125,11 @@ impl<H: Handle> Socket<H> {
         self.block_within(direction, self.timeouts.limit(direction), attempt)
     }
 
-    /// Repeats `attempt` until its result is not `WouldBlock`, and waits in between.
+    /// Repeats `attempt` until its result is not `WouldBlock`, and waits between the attempts.
     ///
     /// # Errors
-    /// The error of `attempt`; `WouldBlock` or [`Error::TimedOut`] at the limit; the reason why the
+    /// The error of `attempt`; `WouldBlock` if `limit` forbids waiting; [`Error::TimedOut`] after
+    /// the time in `limit`; the reason why the host has stopped.
     /// host has stopped.
     pub(crate) fn block_within<T>(
         &self,
@@ -164,8 +165,8 @@ impl<H: Handle> Socket<H> {
         let mut deadline = None;
         loop {
             if direction == Direction::Write {
-                // Received data can still be read after the end of the host, but data written now
-                // would never be sent.
+                // After the end of the host, only writes fail here, because the data would never be
+                // sent. Reads go on, because received data can still be read.
                 access.check_running()?;
             }
             let now = access.now();

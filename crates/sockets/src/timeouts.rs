@@ -29,7 +29,7 @@ pub(crate) enum WaitLimit {
 #[derive(Debug, Default)]
 pub(crate) struct Timeouts {
     nonblocking: AtomicBool,
-    /// Timeout of reads in nanoseconds; zero means no limit. `write` is the timeout of writes.
+    /// The timeouts of reads (`read`) and of writes (`write`) in nanoseconds. Zero means no limit.
     read: AtomicU64,
     write: AtomicU64,
 }

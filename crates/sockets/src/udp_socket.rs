@@ -131,8 +131,8 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Errors
-    /// `NotConnected` without a peer; an error that the network reported since the last call; those
-    /// of [`UdpSocket::send_to`].
+    /// `NotConnected` without a peer; an error that the network has reported since the previous
+    /// call; those of [`UdpSocket::send_to`].
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         let handle = self.socket.handle;
         self.transmit(data, |state, now| state.stack.udp_send(now, handle, data))

@@ -17,8 +17,8 @@ pub(crate) enum SocketId {
     Udp(UdpHandle),
 }
 
-/// The condition variables on which threads wait to read from one socket, or to write to it. Their
-/// lock is that of the host.
+/// The condition variables on which threads wait to read from one socket, or to write to it.
+/// Threads that use them hold the lock of the host.
 ///
 /// An event wakes one thread. If that thread leaves data or room for other threads, it wakes the
 /// next one. Waking all would make ten threads that wait for one datagram compete for the lock,
@@ -120,7 +120,8 @@ impl Registry {
     /// Wakes the threads that wait for a new flow of the forwarder, or for a flow that has ended.
     pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // A cancelled handshake needs no wake-up: a thread that answers it gets an error.
+            // Only an expired flow can have waiting threads. No thread waits on a cancelled
+            // handshake; a thread that answers it later gets an error.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_all(SocketId::Udp(flow));
             }

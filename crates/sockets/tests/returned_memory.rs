@@ -17,8 +17,8 @@ const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 /// Minimum number of bytes that the buffers of all connections hold together before they are freed.
 const HELD: usize = 192 << 20;
 
-/// Maximum number of freed bytes that each network may keep, because returning less is not
-/// worthwhile.
+/// Maximum number of freed bytes that each network may keep. It returns memory to the operating
+/// system only when more bytes than these have been freed.
 const KEPT: usize = 16 << 20;
 
 /// Returns the resident memory of this process, in bytes.

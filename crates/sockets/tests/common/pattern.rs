@@ -3,8 +3,8 @@
 
 use std::io::{Read, Write};
 
-/// The period of the pattern in bytes. It is a prime number, so data that is displaced by the size
-/// of a buffer is detected.
+/// The period of the pattern in bytes. It is a prime number, so no buffer size is a multiple of it.
+/// Data that is displaced by the size of a buffer thus differs from the pattern.
 const PERIOD: usize = 65_521;
 
 /// Number of bytes in each write and read. It is not a multiple of any buffer size.

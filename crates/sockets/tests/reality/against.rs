@@ -61,7 +61,8 @@ fn compare_our_goodput_with_the_kernels() {
         return;
     }
     isolated_test(|| {
-        // A transfer must not use the metrics that the kernel cached for an earlier one.
+        // Prevents the kernel from caching the metrics of a connection. Otherwise a transfer would
+        // start with the metrics of the transfers before it.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
         let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
         println!(

@@ -68,9 +68,9 @@ macro_rules! outcomes {
                 note(format!("{case}: accepted from {to}"), Ok(peer.ip().to_string()));
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
-            // Opens a second listener at the same port. Cases with a listener at a single address
-            // are left out: our host then allows a listener at all addresses, too, which Linux
-            // refuses.
+            // Opens a second listener at the same port, if the first one is at all addresses. If
+            // the first one is at a single address, the implementations differ: our host allows a
+            // second listener at all addresses, and Linux refuses it.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };

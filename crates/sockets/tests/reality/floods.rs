@@ -60,8 +60,8 @@ struct Flood {
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 6] = [
-    // Our host drops these frames because of their MAC address. The loss of throughput is the cost
-    // of the link and of the flood's sender, which no host could avoid.
+    // Our host drops these frames at once because of their MAC address. So this case measures the
+    // cost of the link and of the flood's sender, which every other case includes.
     Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
@@ -141,8 +141,8 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     let network = format!("{address}/24").parse().unwrap();
     let mut config = StackConfig::new(MacAddress::new(mac), network);
     if address == OURS {
-        // Our host has a route to the flood's sources. It can thus respond, and the cost of its
-        // responses is measured, too.
+        // Gives our host a route to the sources of the flood. So the host can respond to the
+        // frames, and the measurement includes the cost of the responses.
         config.routes.push(Route::via("0.0.0.0/0".parse().unwrap(), KERNEL));
     }
     config
@@ -410,8 +410,8 @@ fn fragment(random: &mut Rand64) -> Vec<u8> {
     let mut packet = vec![0; Ipv4Header::LENGTH];
     let payload = bytes(random, 1_480);
     Ipv4Header::new(address(random), OURS, Protocol::UDP).emit(payload.len(), &mut packet);
-    // A first fragment: "more fragments" is set, and the offset is 0. The other fragments never
-    // follow.
+    // Makes the packet a first fragment: sets "more fragments", and the offset 0. No other
+    // fragments of the datagram follow.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet).finish();

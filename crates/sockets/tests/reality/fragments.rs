@@ -81,8 +81,8 @@ fn exchange(size: usize, send: impl Fn(&[u8]), mut receive: impl FnMut(&mut [u8]
     arrived
 }
 
-/// Exchanges datagrams of 8 kB and 60 kB in both directions. Returns for each size the share that
-/// arrived in the worse direction, in percent.
+/// Exchanges datagrams of 8 kB and 60 kB in both directions. Returns for each size the percentage
+/// that arrived, in the direction in which fewer arrived.
 fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2] {
     let kernels = UdpSocket::bind((kernel, 0)).unwrap();
     let ours = net.bind_udp((own, 0)).unwrap();

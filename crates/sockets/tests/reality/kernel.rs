@@ -95,8 +95,9 @@ pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
 /// Length of the largest frame on an Ethernet cable, in bytes.
 pub(crate) const WIRE: u64 = 1_514;
 
-/// Returns the average sizes of received and of sent frames, in bytes. More than [`WIRE`] proves
-/// that there were GSO frames, however fast the machine is.
+/// Returns the average sizes of received and of sent frames, in bytes. An average above [`WIRE`]
+/// shows that there were GSO frames. Unlike a throughput, it does not depend on the machine's
+/// speed.
 pub(crate) fn frame_sizes(net: &Net) -> [u64; 2] {
     let counted = net.counters().unwrap();
     let received = counted.receive.bytes / counted.receive.packets;

@@ -79,7 +79,8 @@ fn without_offloads_no_frame_exceeds_the_mtu() {
 fn af_xdp_carries_both_directions_past_the_kernel_on_our_side() {
     isolated_test_of_root(|| {
         let kernels = veth_pair();
-        // A veth pair does not complete checksums, so the kernel has to compute them.
+        // With checksum offload, the kernel would leave the checksums to the veth pair, which does
+        // not compute them.
         kernels.run(|| KernelInterface::named("far").unwrap().set_checksum_offload(false).unwrap());
         let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mac = link.mac();

@@ -53,8 +53,8 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
             pattern::send(&ours, bytes);
             ours.shutdown(Shutdown::Write).unwrap();
         });
-        // At most the data of one window has arrived when the MTU shrinks, so most data follows
-        // after that.
+        // At most the data of one window has arrived when the MTU shrinks. So most of the data is
+        // sent after the MTU has shrunk.
         kernels.peek(&mut [0; 1]).unwrap();
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);

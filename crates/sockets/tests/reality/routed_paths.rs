@@ -16,12 +16,13 @@ use std::{fs, thread};
 
 const BYTES: u64 = 16 << 20;
 
-/// The path MTU after it has fallen, in bytes. IPv6 has no links with an MTU below 1,280 bytes.
+/// The path MTU after it has fallen, in bytes. It must be at least 1,280 bytes, the minimum MTU of
+/// IPv6.
 const NARROW: usize = 1_300;
 
 /// Maximum number of retransmission timeouts until a transfer detects the smaller path MTU. Three
-/// consecutive timeouts indicate a black hole, and two reductions suffice for any path. The limit
-/// is twice the resulting six.
+/// consecutive timeouts indicate a black hole and cause a reduction. Two reductions suffice for any
+/// path, which makes six timeouts. The limit is twice that number.
 const MOST_TIMEOUTS: u64 = 12;
 
 /// The networks of the path: our host's network, the routers' network, and the peer's network.
@@ -191,8 +192,8 @@ const fn effective_mss(mtu: usize, version: usize) -> usize {
     mtu - if version == 0 { 20 } else { 40 } - 20 - 12
 }
 
-/// Sends data to the peer. The path MTU falls when the first data have arrived, so most data follow
-/// after that.
+/// Sends data to the peer. The path MTU falls as soon as the first data has arrived. So most of the
+/// data is sent over the path with the smaller MTU.
 fn upload_through_a_falling_path(path: &RoutedPath, ours: &TcpStream, theirs: &net::TcpStream) {
     thread::scope(|scope| {
         scope.spawn(|| {

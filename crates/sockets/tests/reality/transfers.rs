@@ -120,7 +120,7 @@ fn we_receive_all_data_over_an_impaired_link() {
 const ACROSS: u64 = 32 << 20;
 
 /// Opens connections until the initial sequence number of our host (`side` 0) or of the kernel (1)
-/// is close to the wrap-around.
+/// is close to the wrap-around. Returns that connection.
 fn shortly_before_the_end(
     net: &Net,
     recorded: &Recorded,

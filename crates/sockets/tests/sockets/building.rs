@@ -44,7 +44,7 @@ fn a_budget_of_zero_is_raised_to_one() {
     }
 }
 
-/// A memory link that reports another MTU, in bytes, than its own.
+/// A memory link that reports the given MTU, in bytes, instead of its real one.
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {

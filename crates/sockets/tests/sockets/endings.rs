@@ -103,7 +103,8 @@ fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // The thread of the network ends before `drop` returns, so the link is already in the channel.
+    // The thread of the network passes its link to the channel and ends before `drop` returns. So
+    // the channel already contains the link.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
@@ -245,7 +246,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The link is kept: if it were dropped, the peer's link would fail as well.
+    // The test keeps the left link. If the link were dropped, the link of the peer would fail as
+    // well.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
@@ -257,7 +259,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     at_left.connect(at_right.local_addr().unwrap()).unwrap();
     at_right.connect(at_left.local_addr().unwrap()).unwrap();
     shows.store(true, Ordering::Relaxed);
-    // The reactor uses its link, and detects the fault, only when a frame arrives.
+    // Sends a frame to the link that is now broken. The reactor uses its link, and thus detects the
+    // fault, only when a frame arrives.
     at_right.send(b"!").unwrap();
     while gone.end().is_none() {
         thread::yield_now();
@@ -283,7 +286,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
 fn shutdown_resets_connections_that_are_still_closing() {
     let (left, right) = cable();
     let mut left = ByHand::new(left);
-    // The link is kept: if it were dropped, the last frames of the right host would be lost.
+    // The test keeps the right link. If the link were dropped, the final frames of the right host
+    // would be lost.
     let (sender, kept) = mpsc::channel();
     let right =
         Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
@@ -291,8 +295,8 @@ fn shutdown_resets_connections_that_are_still_closing() {
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);
     lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
-    // The left host is not driven, so the FINs are not acknowledged and both connections stay
-    // closing.
+    // The left host is not driven, so it does not acknowledge the FINs. Both connections stay in a
+    // closing state.
     drop(closed);
     thread::scope(|scope| {
         let before = right.activity().waits;

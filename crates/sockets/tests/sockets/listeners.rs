@@ -73,8 +73,9 @@ fn connections_beyond_the_backlog_wait_until_there_is_room() {
     let address = listener.local_addr().unwrap();
     let waiting = [(); 2].map(|()| right.connect(address).unwrap());
     let error = loop {
-        // The client may open one connection more than the server queues: the server can drop the
-        // last acknowledgement of a handshake, which the client does not notice.
+        // The loop ends when the server's queue is full. The number of successful calls is not
+        // checked: if the full server drops the final ACK of a handshake, the client nevertheless
+        // succeeds.
         match right.connect_timeout(&address, Duration::from_millis(20)) {
             Ok(_) => {}
             Err(error) => break error,
