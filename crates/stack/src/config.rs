@@ -122,7 +122,8 @@ impl StackConfig {
     }
 }
 
-/// The configuration of a further interface of a host ([`Stack::add_interface`]).
+/// The configuration of an interface that is added to a host after its first interface
+/// ([`Stack::add_interface`]).
 ///
 /// [`Stack::add_interface`]: crate::Stack::add_interface
 #[derive(Clone, Debug)]
@@ -172,10 +173,11 @@ pub struct Limits {
     /// Maximum number of orphaned connections, which the application has closed but which still
     /// exchange segments. Beyond this limit, a connection is reset when the application closes it.
     pub orphans: usize,
-    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection that has
-    /// transferred as many bytes as it holds may hold up to half of this memory. Before, it may
-    /// hold up to a seventeenth. When memory runs short, buffers release unused memory, stop
-    /// growing, and drop out-of-order data, and applications have to wait before they can write.
+    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A single connection may
+    /// at first hold up to a seventeenth of this memory. Once it has transferred as many bytes as
+    /// it holds, it may hold up to half. When memory runs short, buffers release unused memory,
+    /// stop growing, and drop out-of-order data, and applications have to wait before they can
+    /// write.
     pub buffer_bytes: usize,
     /// Maximum number of interfaces of the host.
     pub interfaces: usize,
@@ -255,8 +257,8 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // All other limits apply to each shard in full, mostly because they depend on the link
-            // and not on the number of connections.
+            // All other limits apply to each shard in full. Most of them depend on the link, for
+            // example on the number of neighbours, and not on the number of connections.
             ..self
         }
     }

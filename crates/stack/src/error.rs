@@ -14,8 +14,8 @@ pub enum Error {
     /// accept. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
-    /// Another socket is bound to the local address, or a connection between the two addresses
-    /// exists already.
+    /// Another socket is bound to the local address, or a connection between this local address and
+    /// the remote address exists already.
     #[error("{0} is in use: choose another port, or wait until the other socket is gone")]
     AddressInUse(SocketAddr),
     /// The address does not belong to this host.
@@ -94,7 +94,8 @@ pub enum Error {
     #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(IpAddr),
     /// The destination is invalid: port zero, the unspecified address, or a multicast group where a
-    /// unicast address is required. For a raw socket, also an address of the other IP version.
+    /// unicast address is required. For a raw socket, also an address whose IP version is not that
+    /// of the socket.
     #[error(
         "{0} is not a valid destination: give the address of one host and a port that is not zero"
     )]
@@ -158,7 +159,8 @@ pub enum Error {
     /// The peer's host has reported that no socket listens at the port.
     #[error("the peer refused: the port is closed")]
     Refused,
-    /// A router or the peer's host has reported that the destination is unreachable.
+    /// A router or the peer's host has reported that the destination is unreachable, or the next
+    /// hop did not answer address resolution.
     #[error("the network reports that the destination cannot be reached")]
     Unreachable,
     /// An error of the TCP connection.

@@ -46,7 +46,8 @@ pub enum UdpEvent {
     /// A datagram can be sent again, after the socket refused a datagram because the send queue was
     /// full.
     Writable,
-    /// The network has reported an error about a sent datagram.
+    /// A sent datagram has caused an error: an ICMP error was received, or the next hop did not
+    /// answer address resolution.
     Error,
 }
 
@@ -130,10 +131,11 @@ impl fmt::Display for ReportedError {
 pub(crate) struct EventQueue {
     links: Links,
     waiting: List,
-    /// The pending events of each socket, one bit for each kind. Invariant: the entry of a socket
-    /// is nonzero if and only if the socket is in `waiting`.
+    /// The pending events of each socket, one bit for each kind of event. Invariant: a socket has a
+    /// pending event if and only if it is in `waiting`.
     kinds: Vec<u8>,
-    /// Events of the host itself: echo events, up to a limit, and other events at most once each.
+    /// Events of the host itself, not of its sockets. The number of echo events is limited, and
+    /// each other event is in the queue at most once.
     host: VecDeque<Event>,
     echo_limit: usize,
 }

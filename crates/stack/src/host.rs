@@ -30,11 +30,10 @@ impl<L: Link> Host<L> {
     /// Performs one turn at the time `now`: receives frames, runs timers and sends frames, within
     /// the budget. This method never blocks.
     ///
-    /// On a link with segmentation offload, a turn sends before it receives. The host sends
-    /// responses to the received frames in the next turn, which is due immediately
-    /// ([`Turn::more`]). If the application reads between the two turns, the acknowledgements
-    /// announce the freed buffer space. This keeps the receive window open and the peer's segments
-    /// large.
+    /// On a link with segmentation offload, a turn sends before it receives. The responses to the
+    /// received frames are thus sent in the next turn, which is due immediately ([`Turn::more`]).
+    /// If the application reads between the two turns, the acknowledgements announce the freed
+    /// buffer space. This keeps the receive window open and the peer's segments large.
     ///
     /// # Errors
     /// [`LinkError`] if the link cannot receive or send frames. Timers have run nevertheless, so

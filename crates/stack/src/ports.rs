@@ -15,8 +15,8 @@ const TABLE_LENGTH: usize = 64;
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
-    /// The last flow, without a local port, and its hash. Consecutive connections often have the
-    /// same destination, and reuse the hash.
+    /// The flow for which a hash was computed most recently, without a local port, and this hash.
+    /// Consecutive connections often have the same destination, so they reuse the hash.
     last: Option<(Flow, u64)>,
     table: [u32; TABLE_LENGTH],
 }
@@ -43,8 +43,8 @@ impl Ports {
         mut flow: Flow,
         mut taken: impl FnMut(&Flow) -> bool,
     ) -> Option<Flow> {
-        // The functions F and G of the RFC are the two halves of a keyed hash, which are
-        // independent of each other.
+        // The functions F and G of the RFC are the upper and the lower half of one keyed hash. The
+        // halves are independent of each other.
         let hash = self.hash(&flow);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]

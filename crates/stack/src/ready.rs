@@ -1,16 +1,16 @@
 //! The ring of senders: a round-robin schedule of the senders with frames to send. Each sender is
 //! in the ring at most once.
 //!
-//! In its turn, a sender may send only a few frames, so that no sender starves. The host itself is
-//! one of the senders, for all of its own replies (ARP, ICMP, resets). A flood of requests
-//! therefore takes only one share of the link.
+//! The sender at the front may send only a few frames before it moves to the back, so that no
+//! sender starves. The host itself is a single sender for all of its own replies (ARP, ICMP,
+//! resets). A flood of requests therefore takes no more of the link than one socket.
 
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Maximum number of frames that a sender may send in its turn. The number is greater than one, so
-/// that consecutive frames find the sender's state in the processor's caches. The flow cache of the
-/// receiving host then also finds their connection without a lookup.
+/// Maximum number of frames that a sender may send before it moves to the back of the ring. With
+/// more than one frame, later frames find the sender's state in the processor's caches. The flow
+/// cache of the receiving host then also finds their connection without a lookup.
 const FRAMES_PER_TURN: u32 = 4;
 
 /// A sender in the ring.
@@ -43,7 +43,7 @@ impl Sender {
 pub(crate) struct Ready {
     links: Links,
     ring: List,
-    /// Number of frames that the sender at the front has sent in its present turn.
+    /// Number of frames that the sender at the front has sent since it came to the front.
     sent: u32,
 }
 
@@ -69,7 +69,7 @@ impl Ready {
     }
 
     /// Returns the sender of the next frame, and counts this frame. If the sender at the front has
-    /// used up its turn, moves it to the back first.
+    /// already sent its maximum number of frames, moves it to the back first.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
         if self.sent >= FRAMES_PER_TURN {
@@ -89,8 +89,9 @@ impl Ready {
         }
     }
 
-    /// Returns the number of further frames that `sender` may send in its present turn: zero if it
-    /// is not at the front, and unlimited (`u32::MAX`) if it is the only sender.
+    /// Returns how many more frames `sender` may send before it moves to the back of the ring. The
+    /// number is zero if the sender is not at the front, and unlimited (`u32::MAX`) if it is the
+    /// only sender.
     pub(crate) fn left_to(&self, sender: Sender) -> u32 {
         if !self.ring.begins_with(sender.item()) {
             return 0;
@@ -98,7 +99,7 @@ impl Ready {
         if self.ring.len() == 1 { u32::MAX } else { FRAMES_PER_TURN.saturating_sub(self.sent) }
     }
 
-    /// Adds `frames` to the number of frames that the sender at the front has sent in its turn.
+    /// Counts `frames` more frames as sent by the sender at the front.
     pub(crate) const fn count(&mut self, frames: u32) {
         self.sent = self.sent.saturating_add(frames);
     }

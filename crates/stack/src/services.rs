@@ -16,8 +16,8 @@ pub(crate) enum Service {
     Groups,
     /// The DHCP client.
     Dhcp,
-    /// The services of all interfaces except the one that the host serves at present. This timer
-    /// expires at the earliest of their deadlines.
+    /// The services of all interfaces except the one that the host serves at present. The deadline
+    /// is the earliest of their deadlines.
     Interfaces,
 }
 

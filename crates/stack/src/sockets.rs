@@ -87,8 +87,8 @@ pub(crate) struct Sockets {
     /// A free list of TIME-WAIT records. Invariant: the list has at most [`SPARE_RECORDS`] entries.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
-    /// The current time of the host: the latest time that was passed to it. When a connection is
-    /// unpacked, its idle period begins again at this time.
+    /// The current time of the host: the latest time that was passed to it. A connection that is
+    /// unpacked from its compact form counts as idle only from this time on.
     pub(crate) now: Instant,
 }
 
@@ -132,7 +132,7 @@ impl Sockets {
     }
 
     /// Removes and returns an allocation from the free list of full TCP sockets. It still contains
-    /// the connection that ended, which the caller must overwrite.
+    /// an earlier connection that has ended. The caller must overwrite all of its fields.
     #[inline(always)]
     pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
         self.spare.pop()

@@ -66,10 +66,10 @@ pub enum Steered {
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the previous segment over IPv4, and its shard. This cached result saves hashing,
-    /// because consecutive segments mostly belong to one flow.
+    /// The flow of the most recent IPv4 segment, and its shard. Consecutive segments mostly belong
+    /// to one flow, so this cache saves most hash computations.
     last: ([u8; 12], u16),
-    /// The flow of the previous segment over IPv6, and its shard.
+    /// The flow of the most recent IPv6 segment, and its shard.
     last_ipv6: ([u8; 36], u16),
 }
 
@@ -118,7 +118,7 @@ impl Steering {
                 let key = ipv6_key((ip, one.port()), (other_ip, other.port()));
                 shard_of(&self.hasher, self.shards, &key)
             }
-            // The choice does not matter here, because no packet has addresses of both IP versions.
+            // No packet has addresses of both IP versions, so any shard would do.
             _ => FIRST_SHARD,
         }
     }

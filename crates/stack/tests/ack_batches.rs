@@ -1,6 +1,7 @@
 //! Tests of ACK batches: acknowledgements of one connection that are received together are
 //! processed as one. The congestion window grows as with single acknowledgements, duplicate ACKs
-//! count as duplicates, and no acknowledgement is held back after its batch.
+//! are not lost in a batch, and the host handles each batch completely in the turn in which it
+//! arrives.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +16,8 @@ use linerate_wire::{Ipv4Packet, MacAddress, Sum};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
-/// Number of frames that the server receives before each answer, so that it acknowledges every
-/// second segment.
+/// Maximum number of frames that the server receives in a turn. It sends an acknowledgement after
+/// each turn, so it acknowledges every second segment.
 const BEFORE_ANSWER: usize = 2;
 
 fn host(number: u8, congestion: CongestionName, receive: usize) -> Host<TestLink> {
@@ -148,14 +149,16 @@ fn a_duplicate_ack_is_not_coalesced() {
     let before = scene.statistics();
     scene.deliver(answers);
     let after = scene.statistics();
-    // The batch is coalesced in two groups, of two and of three acknowledgements. The last one of
-    // each group supersedes the others. The duplicate between the groups is processed alone.
+    // The batch is coalesced in two groups, of two and of three acknowledgements. Within a group,
+    // the final acknowledgement supersedes the others. The duplicate between the two groups is
+    // processed alone.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
 }
 
-/// Returns the frame with an acknowledgement number that is larger by `more`, and a valid checksum.
+/// Returns a copy of an acknowledgement. Its acknowledgement number is larger by `more`, and its
+/// checksum is valid.
 fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
     const TCP: usize = 14 + 20;
     let ack = frame[TCP + 8..].first_chunk_mut().unwrap();

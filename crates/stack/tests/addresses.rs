@@ -93,8 +93,8 @@ fn the_first_ipv6_address_brings_the_link_local_one() {
     assert_eq!(texts, expected);
 }
 
-/// RFC 4862 §5.5.4: a host must neither send from a removed address nor accept packets for it. So a
-/// connection with this address ends without a FIN or RST.
+/// RFC 4862 §5.5.4: a host must neither send from a removed address nor accept packets for it. A
+/// connection with this address can therefore send no FIN or RST when it ends.
 #[test]
 fn connections_of_a_removed_address_end_without_a_segment() {
     let mut pair = pair();

@@ -109,8 +109,9 @@ fn without_configuration_advertisements_are_ignored() {
     assert_eq!((counters.in_advertisements, counters.ignored_advertisements), (1, 1));
 }
 
-/// RFC 7217 §4: an interface always forms the same identifier for a prefix, as long as the secret
-/// key is the same.
+/// RFC 7217 §4: an interface always forms the same identifier for a prefix and a secret key. After
+/// a restart, a host must form an equal identifier with an equal key, and a different one with
+/// another key.
 #[test]
 fn a_stable_address_is_the_same_after_a_restart_with_the_same_secret() {
     let address = |secret, configure: fn(&mut StackConfig)| {
@@ -132,8 +133,8 @@ fn the_best_router_is_used_and_another_one_when_it_does_not_answer() {
     let better = Router { preference: RouterPreference::High, ..Router::new(2) };
     host.receive_router(&better, &[better.source_option()]);
     assert_eq!(to(&host.ping(FAR)), [better.mac]);
-    // The better router does not answer. After five seconds in state DELAY and three probes, the
-    // host stops using this router.
+    // The router with the higher preference does not answer. Its entry is in state DELAY for five
+    // seconds, and three probes follow. The host then uses the other router.
     host.run(SECOND * 9);
     assert_eq!(to(&host.ping(FAR)), [first.mac]);
     assert_eq!(host.stack.counters().neighbor_discovery.router_changes, 3);
@@ -271,8 +272,8 @@ fn temporary_addresses_are_preferred_as_sources_and_last_a_day() {
     assert_eq!(IpAddr::V6(packet.header.source), own.cidr.address());
 }
 
-/// RFC 8981 §3.5, §3.6: a new temporary address is formed before the old one is deprecated.
-/// Advertisements do not extend the lifetimes of the old one.
+/// RFC 8981 §3.5, §3.6: a new temporary address is formed before the previous one is deprecated.
+/// Advertisements do not extend the lifetimes of the previous one.
 #[test]
 fn a_temporary_address_is_replaced_before_its_end_and_is_not_prolonged() {
     let (mut host, router) = temporary_host();

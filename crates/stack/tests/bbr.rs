@@ -27,8 +27,8 @@ fn long_queue(congestion: CongestionName) -> Pair {
     })
 }
 
-/// Opens this number of connections, each with an endless transfer. Returns the handle of each
-/// connection on the left host, and its transfer.
+/// Opens `count` connections, each with an endless transfer. Returns, for each connection, its
+/// handle on the left host and its transfer.
 fn endless(pair: &mut Pair, count: usize) -> Vec<(TcpHandle, Transfer)> {
     let listener = listen(pair);
     (0..count)
@@ -85,8 +85,9 @@ fn a_late_flow_gets_its_share() {
     let mut late = transfers.split_off(1);
     run(&mut pair, &mut transfers, Duration::from_secs(8));
     transfers.append(&mut late);
-    // The first round-trip times that the late flow measures include the queue of the first flow,
-    // until both flows have drained this queue. So the shares are measured only after 22 seconds.
+    // At first, the round-trip times that the late flow measures include the queue of the first
+    // flow. It gets its share only after both flows have drained this queue, so the shares are
+    // measured after 22 seconds.
     run(&mut pair, &mut transfers, Duration::from_secs(22));
     let before: Vec<_> = transfers.iter().map(|(_, transfer)| transfer.read()).collect();
     run(&mut pair, &mut transfers, Duration::from_secs(20));
@@ -99,7 +100,7 @@ fn a_late_flow_gets_its_share() {
     assert!(round_trip < ms(140), "{round_trip}");
 }
 
-/// ECN marks have the effect of losses: they limit the data in flight to the amount that was
+/// BBR responds to ECN marks as to losses: it limits the data in flight to the amount that was
 /// delivered recently.
 #[test]
 fn ecn_marks_reduce_the_window() {

@@ -1,5 +1,5 @@
-//! Tests of bursts: consecutive segments that are built from one header template. The tests run
-//! with and without offloads, and interrupt bursts.
+//! Tests of bursts: consecutive segments whose headers are derived from one template. The tests use
+//! links with and without offloads, and some of them interrupt a burst.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ const MEDIUM: usize = 14;
 const TCP: usize = MEDIUM + Ipv4Header::LENGTH;
 const MSS: u32 = 1_448;
 
-/// Two hosts with a connection between them. The test itself carries the frames.
+/// Two hosts with a connection between them. The test carries the frames itself, without a link.
 struct Hosts {
     now: Instant,
     here: Stack,
@@ -35,13 +35,13 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Creates a connection. The client's link has these offloads.
+    /// Creates two hosts with a connection. `offloads` are the offloads of the client's link.
     fn new(offloads: Offloads) -> Self {
         Self::with(offloads, false, 1 << 20)
     }
 
-    /// Creates a connection with a send buffer of this many bytes. `count_packets` sets the option
-    /// of this name in the configuration of both hosts.
+    /// Creates two hosts with a connection. The send buffer has `send_buffer` bytes, and both hosts
+    /// have the value `count_packets` in their configuration.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let rules = Config {
             send_buffer: send_buffer.into(),
@@ -76,7 +76,7 @@ impl Hosts {
         assert_eq!(self.here.tcp_write(self.now, self.client, &data), Ok(bytes));
     }
 
-    /// Returns the frames that the client sends now, at most `room`.
+    /// Returns the frames that the client can send now, until there are at least `room`.
     fn send(&mut self, room: usize) -> Vec<Vec<u8>> {
         frames(self.now, &mut self.here, room)
     }
@@ -130,8 +130,8 @@ impl Hosts {
         }
     }
 
-    /// Calls `happens` after three frames of a burst. Returns the hosts, and the frames that
-    /// follow.
+    /// Calls `happens` after the first three frames of a burst. Returns the hosts, and the frames
+    /// that the client sends afterwards.
     fn interrupted(happens: impl Fn(&mut Self)) -> (Self, Vec<Vec<u8>>) {
         let mut hosts = Self::new(Offloads::NONE);
         hosts.warm_up();
@@ -173,8 +173,9 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Assembles a scatter-gather frame. Checks that the host borrows data only with checksum offload,
-/// and then borrows all large data. Returns `None` if the host has nothing to send.
+/// Assembles a frame that the host provides in parts (scatter-gather). Checks that the host borrows
+/// data only with checksum offload. With this offload, it must not copy large data. Returns `None`
+/// if the host has nothing to send.
 fn assemble_zero_copy(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);
@@ -194,8 +195,8 @@ fn assemble_zero_copy(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Opti
     Some(next)
 }
 
-/// Segments a GSO frame: each segment gets its own sequence number, lengths and checksums, and only
-/// the last keeps PSH and FIN.
+/// Segments a GSO frame. Each segment gets its own sequence number, lengths and checksums. Only the
+/// final segment keeps the flags PSH and FIN.
 fn segment_frame(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
     let TxChecksum::Partial(partial) = sent.checksum else { return vec![frame.to_vec()] };
     assert_eq!(
@@ -270,8 +271,8 @@ fn carry(
     }
 }
 
-/// A sender without offloads, with checksum offload, or with segmentation offload puts equal frames
-/// on the wire at equal times, with and without loss.
+/// The frames on the wire and their times must not depend on offloads, with and without loss. The
+/// sender has no offload, checksum offload, or segmentation offload.
 #[test]
 fn offloads_put_the_same_frames_on_the_wire() {
     let plain = Offloads::NONE;
@@ -502,9 +503,9 @@ fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
     (hosts, sent)
 }
 
-/// A GSO frame holds up to 45 segments, and a smaller GSO frame costs the sender nearly as much. So
-/// a remainder of one segment and 56 bytes waits for the data that the application adds after the
-/// next acknowledgement.
+/// A GSO frame holds up to 45 segments, and a smaller one costs the sender nearly as much CPU time.
+/// Here a remainder of one segment and 56 bytes is left. It waits for more data, since the
+/// application will write again after the next acknowledgement.
 #[test]
 fn a_partial_gso_frame_waits_for_a_refused_writer() {
     let (mut hosts, sent) = refused(Duration::from_micros(50));
@@ -530,7 +531,8 @@ fn a_partial_gso_frame_leaves_at_once_otherwise() {
     assert_eq!(refused(Duration::from_millis(2)).1.len(), 4 * 45 + 2);
 }
 
-/// Two sending connections take turns after four frames each. A burst must not exceed such a turn.
+/// Two connections with data to send take turns: each sends four frames. A burst must not exceed
+/// these four frames.
 #[test]
 fn a_burst_ends_with_the_turn_of_its_sender() {
     let mut hosts = Hosts::new(Offloads::NONE);
@@ -554,8 +556,8 @@ fn a_burst_ends_with_the_turn_of_its_sender() {
     }
 }
 
-/// Creates a server that acknowledges at least every second segment. The server has received this
-/// number of segments, and has not answered yet.
+/// Creates two hosts, of which the server acknowledges at least every second segment. The server
+/// has received `segments` segments, and has not acknowledged them yet.
 fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
     let rules = Config {
         stretch_acks: false,
@@ -588,9 +590,8 @@ impl Hosts {
     }
 }
 
-/// A burst that is written in one loop, for a link that accepts several frames at a time, equals
-/// the frames that are requested singly. This holds for any number of frames after which the link
-/// is full.
+/// A link that accepts several frames at a time gets a whole burst from one loop. Its frames must
+/// equal those that are requested one by one, also if the link becomes full within the burst.
 #[test]
 fn a_burst_in_a_loop_equals_single_frames() {
     for medium in [Medium::Ethernet, Medium::Ip] {
@@ -618,9 +619,9 @@ fn a_burst_in_a_loop_equals_single_frames() {
     }
 }
 
-/// An ACK batch is written without a decision for each frame. It must equal the acknowledgements
-/// that are requested singly, for any number of frames after which the link is full, and for any
-/// segments that follow.
+/// A host builds an ACK batch without a separate decision for each frame. The batch must equal the
+/// acknowledgements that are requested one by one, also if the link becomes full within the batch,
+/// and whatever segments follow.
 #[test]
 fn an_ack_batch_equals_single_acknowledgements() {
     for (segments, room, more) in (1..14).flat_map(|segments| {
@@ -656,14 +657,15 @@ fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
     for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // The advertised window is rounded to a multiple of 2^`scale` bytes, so the difference of
-        // two right edges may be one such unit larger.
+        // All acknowledgements have the same right window edge, except for rounding. The advertised
+        // window is a multiple of 2^`scale` bytes, so two right edges may differ by up to this
+        // amount.
         assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }
 
-/// With `count_packets`, the IPv4 identification differs in each packet. An ACK batch does not
-/// support this, so the acknowledgements are sent singly.
+/// With `count_packets`, the IPv4 identification differs in each packet. The acknowledgements of an
+/// ACK batch have equal identifications, so no batch is used.
 #[test]
 fn acknowledgements_are_counted_in_the_identification() {
     let mut hosts = before_ack_batch(8, true);
@@ -676,8 +678,8 @@ fn acknowledgements_are_counted_in_the_identification() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
-/// Two sending connections take turns after four frames each. An ACK batch must not exceed such a
-/// turn.
+/// Two connections with frames to send take turns: each sends four frames. An ACK batch must not
+/// exceed these four frames.
 #[test]
 fn an_ack_batch_ends_with_the_turn_of_its_sender() {
     let mut hosts = before_ack_batch(0, false);

@@ -16,16 +16,19 @@ use std::net::SocketAddrV4;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 const CONNECTIONS: usize = 100_000;
-/// A number of connections that exceeds the maximum number in TIME-WAIT at one time.
+/// Number of connections that are opened and closed before the first measurement. It exceeds the
+/// maximum number of connections in TIME-WAIT.
 const PEAK: usize = 20_000;
-/// Memory of the tables in bytes for each of the [`PEAK`] connections, at both hosts together.
+/// Maximum memory that the tables of both hosts keep after [`PEAK`] connections, in bytes per
+/// connection.
 const TABLES: usize = 192;
 /// Number of connections that are opened, and then closed, at the same time.
 const BATCH: usize = 50;
-/// Time after which no timer is left, because TIME-WAIT lasts a minute.
+/// Time after which all timers have expired. The longest timer is that of TIME-WAIT, which lasts a
+/// minute.
 const IDLE: Duration = Duration::from_secs(300);
-/// Maximum growth of the memory of both hosts together, in bytes, once [`PEAK`] connections have
-/// determined the size of the tables.
+/// Maximum growth of the memory of both hosts together, in bytes, after the first [`PEAK`]
+/// connections. These have brought the tables to their final size.
 const KEPT: usize = 16 << 10;
 
 /// A client and a server on a link without latency.
@@ -76,7 +79,7 @@ impl Hosts {
         }
     }
 
-    /// Opens and closes this number of connections, and advances the virtual time.
+    /// Opens and closes `count` connections, and then advances the virtual time by 10 ms.
     fn open_and_close(&mut self, count: usize) {
         let now = self.now;
         let stack = self.hosts[0].stack_mut();
@@ -117,8 +120,8 @@ impl Hosts {
 fn a_hundred_thousand_connections_keep_no_more_than_their_tables() {
     let mut hosts = Hosts::new();
     let start = MEMORY.current_usage();
-    // Enough connections to reach the limit of connections in TIME-WAIT. The tables of sockets and
-    // timers keep their maximum size afterwards.
+    // After these connections, the limit of connections in TIME-WAIT is reached. The tables of
+    // sockets and timers then have their final size, and do not shrink later.
     for _ in 0..PEAK / BATCH {
         hosts.open_and_close(BATCH);
     }

@@ -141,8 +141,8 @@ impl Client {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Gives the client a lease of this many seconds, without renewal times, and returns the
-    /// client's request.
+    /// Gives the client a lease of `seconds` seconds. The server's replies contain no renewal times
+    /// T1 and T2. Returns the client's request.
     fn bind(&mut self, seconds: u32) -> Sent {
         let discover = self.message();
         self.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, seconds));
@@ -286,8 +286,9 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
     assert_ne!(again.header.xid, discover.header.xid);
 }
 
-/// RFC 2131 §3.1, step 3: relay agents must forward a request to the servers that got the
-/// DHCPDISCOVER, so both messages have equal `secs` fields and destinations.
+/// RFC 2131 §3.1, step 3: relay agents must forward the DHCPREQUEST to the servers that got the
+/// DHCPDISCOVER. The request therefore repeats the `secs` field and the destination of the
+/// DHCPDISCOVER.
 #[test]
 fn a_request_repeats_the_seconds_and_the_destination_of_the_discovery() {
     let mut client = unprobed();
@@ -315,7 +316,7 @@ fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     client.bind(1_000);
     client.frames();
     assert_eq!(client.wait(), Duration::from_secs(500));
-    // The server's MAC address is resolved first.
+    // The client first resolves the server's MAC address, and then sends the request to the server.
     assert!(matches!(&client.frames()[..], [Frame::Arp(arp)] if arp.target_ip == SERVER));
     client.arp(ArpOperation::Reply, SERVER, OFFERED);
     let renewal = client.message();
@@ -520,12 +521,12 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
         spoilt(&|bytes| bytes.truncate(250)),
         spoilt(&|bytes| bytes.truncate(20)),
         spoilt(&|bytes| bytes[236] = 0),
-        // The offered address (`yiaddr`) is one that no host can have.
+        // In these three replies, the offered address (`yiaddr`) is one that no host can have.
         spoilt(&|bytes| bytes[16..20].fill(0)),
         spoilt(&|bytes| bytes[16..20].fill(255)),
         spoilt(&|bytes| bytes[16] = 224),
-        // The `file` field holds options, and one of them (52) claims that the `sname` field holds
-        // options too.
+        // In this reply, the `file` field holds options. One of them (52) claims that the `sname`
+        // field holds options too.
         spoilt(&|bytes| {
             bytes[108..114].copy_from_slice(&[52, 1, 2, 51, 200, 0]);
             let end = bytes.iter().rposition(|&byte| byte == 255).unwrap();
@@ -544,8 +545,8 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
     assert_eq!(counters.in_errors + counters.in_ignored, hostile.len() as u64);
     client.receive(Ipv4Addr::BROADCAST, &good);
     let request = client.message();
-    // The client ignores an acknowledgement of another server, and an acknowledgement with another
-    // address than the offer.
+    // The client ignores two acknowledgements: one of another server, and one that grants another
+    // address than was offered.
     let mut other = reply(&request, DhcpMessageType::Ack, 600);
     other[246..250].copy_from_slice(&[192, 0, 2, 253]);
     client.receive(Ipv4Addr::BROADCAST, &other);

@@ -190,8 +190,8 @@ fn a_connection_to_a_mapped_address_is_one_of_ipv4() {
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 16]), Ok(9));
 }
 
-/// The compact form of an idle connection must preserve whether its addresses are reported as
-/// IPv4-mapped.
+/// A connection reports its addresses either as IPv4-mapped IPv6 addresses or as IPv4 addresses.
+/// Its compact form must preserve this choice.
 #[test]
 fn an_idle_connection_keeps_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -209,8 +209,8 @@ fn an_idle_connection_keeps_the_form_of_its_addresses() {
     assert_eq!(ends(&mut pair, Side::Right, server), (before.1, peer));
 }
 
-/// A connection must not report IPv4-mapped addresses only because the previous connection in its
-/// slot did.
+/// A slot that held a connection with IPv4-mapped addresses is reused. The new connection must not
+/// report its addresses in this form.
 #[test]
 fn a_reused_slot_forgets_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -242,8 +242,9 @@ fn a_bound_mapped_address_receives_ipv4_only() {
     }
 }
 
-/// Conflicts between local addresses are those of Linux, with one exception: a socket at one
-/// address and a socket at all addresses of that IP version do not conflict.
+/// Two sockets whose local addresses overlap conflict in the cases in which they do on Linux. The
+/// exception: a socket at one address does not conflict with a socket at all addresses of that IP
+/// version.
 #[test]
 fn two_sockets_cannot_receive_the_same_packets() {
     let both = (parse("[::]:7"), false);
@@ -340,7 +341,8 @@ fn datagrams_of_both_versions_reach_a_socket_at_all_addresses() {
         assert_eq!(received(&mut pair, Side::Right, right), Ok(shown));
         send(&mut pair, Side::Right, right, shown).unwrap();
         assert_eq!(received(&mut pair, Side::Left, left), Ok(to));
-        // The application may also give a plain IPv4 address as the destination.
+        // The application may also give the destination as an IPv4 address, instead of an
+        // IPv4-mapped IPv6 address.
         send(&mut pair, Side::Right, right, own).unwrap();
         assert_eq!(received(&mut pair, Side::Left, left), Ok(to));
     }

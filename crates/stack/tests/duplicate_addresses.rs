@@ -67,8 +67,8 @@ fn a_tentative_address_neither_sends_nor_receives() {
     let there: SocketAddr = "[2001:db8::2]:80".parse().unwrap();
     let refused = host.stack.tcp_connect(host.now, there, &Default::default());
     assert_eq!(refused, Err(Error::NoAddress));
-    // A solicitation with a source address is an address resolution, not a probe, and is ignored
-    // (RFC 4862 §5.4.3).
+    // A solicitation with a source address resolves an address, and does not probe for a duplicate.
+    // The host ignores it, because its own address is still tentative (RFC 4862 §5.4.3).
     let target = OWN.parse().unwrap();
     let solicitation = NdMessage::NeighborSolicitation { target, source_mac: Some(OTHER) };
     let message = Icmpv6Message::NeighborDiscovery(solicitation);

@@ -66,7 +66,8 @@ fn counted(pair: &mut Pair, side: Side) -> TcpExtraCounters {
     pair.stack(side).counters().tcp_extra
 }
 
-/// Opens and closes a first connection, on which the client gets its cookie.
+/// Opens and closes a connection on which the client gets its cookie, so that later connections can
+/// use it.
 fn first_connection(pair: &mut Pair, listener: ListenHandle) {
     let client = connect(pair, b"");
     pair.run_for(ROUND_TRIP * 2);
@@ -225,8 +226,9 @@ fn an_old_cookie_is_replaced() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     first_connection(&mut pair, listener);
-    // The server changes its key after each period. In the next period, it accepts the cookie and
-    // sends a new cookie. Two periods later, the cookie is invalid.
+    // The server changes its key every hour. During the hour after the one in which a cookie was
+    // issued, the server accepts the cookie, and replaces it by a new one. Later, the cookie is
+    // invalid.
     for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
         pair.run_for(Duration::from_secs(3_600) * hours);
         let client = connect(&mut pair, b"question");
@@ -336,8 +338,9 @@ fn turn(pair: &mut Pair) {
     pair.stack(Side::Right).check();
 }
 
-/// RFC 7413 §5.1: a connection that the client's address has reset still counts against the limit.
-/// A connection that the server aborts does not.
+/// RFC 7413 §5.1: a connection counts against the limit until its handshake completes. If the
+/// client's address resets it, it still counts for a minute. If the server aborts it, it no longer
+/// counts.
 #[test]
 fn an_aborted_connection_frees_its_place() {
     let mut pair = pair();
@@ -496,7 +499,8 @@ fn a_listener_can_close_with_pending_fast_connections() {
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
-    // A new listener replaces the first listener on the same port.
+    // A new listener on the port of the closed listener must not count connections of the closed
+    // one.
     let other = listen(&mut pair, 100);
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);

@@ -54,7 +54,7 @@ struct Observed {
     left: TcpHandle,
     right: TcpHandle,
     /// The sequence number of the first byte that the left host has sent, and the sequence number
-    /// after its last byte. `None` before the first byte.
+    /// after the highest byte. `None` if no byte has been sent.
     sent: Rc<Cell<Option<(SeqNum, SeqNum)>>>,
     /// Number of bytes written on the left host (`written`), and number of bytes read on the right
     /// host (`read`).
@@ -99,8 +99,8 @@ impl Observed {
         u32::try_from((mixed ^ (mixed >> 31)) % u64::from(limit)).unwrap()
     }
 
-    /// Reads data that has arrived, and writes a burst when the previous one has arrived
-    /// completely.
+    /// Reads data that has arrived on the right host. If all written data has been read, writes
+    /// another burst on the left host.
     fn transfer(&mut self) {
         let (now, mut bytes) = (self.pair.now, [0; 65_536]);
         while let Ok(count @ 1..) =
@@ -192,9 +192,9 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// Forged errors may cost the flow at most 5 % of its rate. Such an error has an effect only if the
-/// loss of a large segment seems to confirm it, for example after a timeout or a lost tail. A
-/// single probe then shows that large segments still pass.
+/// Forged errors may cost the flow at most 5 % of its rate. A forged error has an effect only if
+/// the loss of a large segment seems to confirm it, such as after a timeout. Segments then become
+/// smaller, until a single probe shows that large segments still pass.
 #[test]
 fn forged_reports_affect_no_flow_and_no_later_connection() {
     let undisturbed = Observed::new(LOSS).run(None);

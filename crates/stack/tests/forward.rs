@@ -312,8 +312,8 @@ fn deferred_handshakes_are_limited_and_the_oldest_is_cancelled() {
     assert_eq!((statistics.deferred, statistics.recycled), (100, 901));
     assert_eq!(net.gateway.poll_forward(), Some(ForwardEvent::Cancelled(handle)));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
-    // The SYN of a further connection still gets a record: the gateway discards the oldest record
-    // for it.
+    // All records are in use, and another SYN arrives. The gateway discards the oldest record, so
+    // that this SYN gets one.
     let later = net.connect();
     let (mut newest, mut polled) = (None, 0);
     while let Some(event) = net.gateway.poll_forward() {

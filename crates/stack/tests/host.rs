@@ -87,7 +87,7 @@ fn sockets_are_limited() {
     assert_eq!(stack.udp_bind(at(Side::Left, 3), &UdpOptions::default()), Err(full));
     assert_eq!(stack.tcp_listen(at(Side::Left, 3), &ListenOptions::default()), Err(full));
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()), Err(full));
-    // A host at its limit of sockets does not answer the SYN of a peer either.
+    // The host has reached its limit of sockets, so it does not answer the SYN of a peer.
     let options = ConnectOptions::default();
     pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 2), &options).unwrap();
     pair.run_for(Duration::from_millis(500));
@@ -108,8 +108,9 @@ fn an_orphan_beyond_the_limit_is_reset() {
     }
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
-    // The host closes all three connections. The peers do not close their ends, so two orphaned
-    // connections remain in FIN-WAIT-2. The third exceeds the limit of orphans and is reset.
+    // The host closes all three connections. The peers do not close their directions, so the
+    // connections of this host would remain in FIN-WAIT-2. The limit permits two such orphaned
+    // connections, so the third is reset.
     while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
         pair.stack(Side::Right).tcp_close(now, server).unwrap();
     }
@@ -178,7 +179,8 @@ fn a_turn_keeps_its_budget_and_reports_more_work() {
     let now = pair.now;
     let socket =
         pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
-    // Sends an echo request, which resolves the MAC address of the right host.
+    // The echo request resolves the MAC address of the right host, so that the datagrams below need
+    // not wait for this.
     pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;

@@ -21,10 +21,12 @@ const ROUNDS: usize = 10;
 /// Number of connections that are opened, and used, at the same time.
 const BATCH: usize = 64;
 
-/// Number of newest connections that keep their full form, and are not compacted.
+/// Number of connections that the host keeps in their full form: those that were opened or used
+/// most recently.
 const FULL: usize = 1_024;
 
-/// The overhead of the allocator in bytes: a compact connection has two allocations.
+/// Overhead of the allocator for a compact connection, in bytes: 16 for each of its two
+/// allocations.
 const MARGIN: usize = 2 * 16;
 
 /// Maximum memory that two hosts keep after connections have ended, in bytes: tables of up to 64
@@ -196,7 +198,8 @@ fn time_wait_records_take_at_most_256_bytes() -> usize {
     while pairs.len() < CONNECTIONS {
         pairs.extend(hosts_under_test.open());
     }
-    // The last connections stay open, so the tables that are indexed by socket keep their memory.
+    // The most recently opened connections stay open. The tables that are indexed by socket
+    // therefore keep their memory, which is not counted below.
     pairs.truncate(pairs.len() - BATCH);
     hosts_under_test.close(&pairs);
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
@@ -231,7 +234,8 @@ fn only_the_last_opened_connections_are_full() -> usize {
     silent
 }
 
-/// Connections in the accept queue are compact. Accepting a connection restores its full form.
+/// Connections in the accept queue are compact. If many are accepted, only the most recently
+/// accepted ones keep their full form.
 fn only_the_last_accepted_connections_are_full() {
     let mut hosts_under_test = Hosts::new();
     let address = SocketAddrV4::new(Side::Right.address(), 10);

@@ -98,7 +98,7 @@ impl Network {
         &mut self.nodes[node].stack
     }
 
-    /// Runs all hosts for a time.
+    /// Runs all hosts for the time `span`, and carries their frames.
     fn run_for(&mut self, span: Duration) {
         let limit = self.now + span;
         for _ in 0..100_000 {
@@ -363,8 +363,8 @@ fn a_connection_follows_a_change_of_routes_to_another_interface() {
     let mut network = parallel();
     network.stack(0).add_route(via([10, 0, 1, 2]));
     let listener = network.listen(1, "192.0.2.9:80");
-    // The client's address is in the network of the second link, so the second host sends its
-    // answers over the second link from the beginning.
+    // The route of the first host uses the first link, while the client's address is in the network
+    // of the second link. The second host therefore sends its answers over the second link.
     let client = network.connect(0, end("192.0.2.9:80"), Some("10.0.2.1:0"));
     let (server, _) = network.stack(1).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((0, client), (1, server)), 5_000);
@@ -447,7 +447,7 @@ fn groups_are_joined_on_one_interface() {
     }
     assert_eq!(network.receive(CENTER, member), [end("10.0.2.2:9")]);
 
-    // A sender chooses the interface for multicast: no choice, the second interface, and an
+    // A sender may choose no interface for multicast, or the second interface. It cannot choose an
     // interface that does not exist.
     for (chosen, interface) in [(None, 1), (Some(2), 2)] {
         network.stack(CENTER).udp_set_multicast_interface(member, chosen.unwrap_or(0)).unwrap();

@@ -68,14 +68,15 @@ fn a_full_accept_queue_ignores_handshakes_until_an_accept() {
     let listener = listen(&mut pair, 2, 32);
     let clients: Vec<_> = (0..5).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(100));
-    // All five clients consider their handshakes complete. The server has ignored the final
-    // acknowledgement of three of them.
+    // All five clients have received a SYN-ACK, and consider their handshakes complete. The accept
+    // queue holds two connections, so the server has ignored the final acknowledgements of three
+    // clients.
     for &client in &clients {
         assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.currently_established, 2);
     assert!(pair.stack(Side::Right).counters().tcp_extra.listen_overflows >= 3);
-    // The SYN of a further client is not answered.
+    // While the accept queue is full, the SYN of another client is not answered.
     let late = connect(&mut pair);
     pair.run_for(Duration::from_millis(100));
     assert_eq!(pair.stack(Side::Left).tcp(late).unwrap().state(), State::SynSent);
@@ -296,9 +297,9 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // After two milliseconds, retransmissions get later timestamps. The echo of a timestamp then
-    // shows which copy of the data has arrived. So the acknowledgement of the smaller copy can
-    // confirm the ICMP error.
+    // The test waits for two milliseconds, so that a retransmission has a later timestamp than the
+    // original. The echo in an acknowledgement then shows which of them has arrived. If it is the
+    // smaller retransmission, the ICMP error is confirmed.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);
@@ -325,8 +326,8 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
 fn challenge_acks_are_limited_for_all_connections_together() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.limits.challenges = 10;
-        // On a connection with timestamps, the forged segments would be dropped without a challenge
-        // ACK, because they have no timestamps.
+        // The forged segments have no timestamps. A connection with timestamps would drop them
+        // without a challenge ACK.
         config.tcp.timestamps = false;
     });
     let listener = listen(&mut pair, 100, 100);

@@ -26,9 +26,10 @@ fn the_grid_equals_the_reviewed_copy() {
 /// thousand, and the goodput in bytes per second.
 ///
 /// The figure of 219,671 B/s at 1 % loss is omitted, because smoltcp never reduces its window
-/// there. A congestion window that responds to each loss according to RFC 5681 has 1.22/√p segments
-/// on average (RFC 3649 §2), which is 177 kB/s here. CUBIC is as conservative as Reno on such paths
-/// (RFC 9438 §4.3). BBR does not respond to single losses, and exceeds the omitted figure.
+/// there. No window that is reduced after each loss can reach it: by RFC 5681 it has 1.22/√p
+/// segments on average (RFC 3649 §2). This is 177 kB/s here. CUBIC is as conservative as Reno on
+/// such paths (RFC 9438 §4.3). BBR does not respond to single losses, and exceeds the omitted
+/// figure.
 const PUBLISHED: [(u32, u64); 3] = [(0, 322_945), (50, 76_626), (100, 37_775)];
 
 #[test]

@@ -44,7 +44,8 @@ fn write(pair: &mut Pair, side: Side, handle: TcpHandle, data: &[u8]) -> usize {
     pair.stack(side).tcp_write(now, handle, data).unwrap()
 }
 
-/// Returns data whose first segment is always lost.
+/// Returns data for several segments. The network always loses the first of them, so the data after
+/// it stays out of order.
 fn holed() -> Vec<u8> {
     let mut data = vec![1; 14_000];
     data[0] = LOST;
@@ -176,8 +177,8 @@ fn waiting_writers_get_memory_in_order() {
     };
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 0);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[0]]);
-    // Memory that a writable event announces is reserved for its writer, even if another writer
-    // tries first.
+    // A writable event reserves memory for its writer. Here, another writer tries to write before
+    // it, and gets none of this memory.
     assert_eq!(write(&mut pair, Side::Right, writers[1], &[LOST; 6]), 0);
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 6);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[1]]);
@@ -209,8 +210,9 @@ fn a_closed_writer_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// A connection that has shut down its sending direction becomes compact after a while. The host
-/// must not restore its full form to give it buffer memory that it no longer needs.
+/// A connection waits for buffer memory, and shuts down its sending direction. It becomes compact
+/// after a while, and no longer needs the memory. The host must not restore its full form to offer
+/// memory to it.
 #[test]
 fn a_writer_that_shuts_down_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);
@@ -224,8 +226,9 @@ fn a_writer_that_shuts_down_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// Twenty connections write at full speed, with memory for at most sixteen. Each connection must
-/// make progress, and must not get writable events in vain.
+/// Twenty connections write at full speed, but the memory suffices for at most sixteen. Each
+/// connection must make progress. A writable event must not be sent to a connection that then gets
+/// no memory.
 #[test]
 fn continuous_writers_do_not_starve_each_other() {
     let (mut pair, listener) = pair(64 << 10);
@@ -254,8 +257,8 @@ fn continuous_writers_do_not_starve_each_other() {
     }
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(*least > 100_000 && *most < 4 * least, "{sent:?}");
-    // A connection gets at most one writable event for each acknowledgement, and one for each wait
-    // for memory. So there is less than one event for every 300 bytes sent.
+    // Each acknowledgement causes at most one writable event for its connection, and so does each
+    // wait for memory. There is therefore less than one event for every 300 bytes sent.
     assert!(wakes < sent.iter().sum::<usize>() / 300, "{wakes} wakes for {sent:?}");
 }
 

@@ -332,8 +332,9 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     assert_eq!(reports.take().len(), 1, "both addresses have one group");
 }
 
-/// RFC 3376 §4.1.12: a query to any address of the interface is processed. §9.1: a general query to
-/// another group than all hosts is ignored.
+/// RFC 3376 §4.1.12: a query is processed if it was sent to any address of the interface. §9.1: a
+/// general query must be sent to the group of all hosts. A general query to another group is
+/// ignored.
 #[test]
 fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not() {
     let mut pair = pair(Medium::Ethernet);

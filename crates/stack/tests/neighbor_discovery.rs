@@ -302,7 +302,8 @@ fn a_router_that_advertises_itself_as_a_host_is_no_default_router() {
 
 const FAR: &str = "2001:db8:ffff::7";
 
-/// RFC 4861 §8.3: a host that receives a valid redirect updates its destination cache.
+/// RFC 4861 §8.3: a valid redirect changes the next hop for one destination. This host uses the new
+/// next hop for ten minutes.
 #[test]
 fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minutes() {
     let (mut host, router) = with_router();
@@ -326,8 +327,8 @@ fn forged_redirects_are_refused() {
     let (mut host, router) = with_router();
     let attacker = Router::new(66);
     redirect(&mut host, &attacker, FAR, attacker.address, attacker.mac);
-    // Even the router cannot redirect destinations that the host does not reach through it, or the
-    // host's own address.
+    // The router itself may not redirect every destination. It must not redirect destinations that
+    // the host does not reach through it, or the host's own address.
     redirect(&mut host, &router, "2001:db8:1::7", attacker.address, attacker.mac);
     redirect(&mut host, &router, OWN, attacker.address, attacker.mac);
     assert_eq!(addressees(&host.ping(FAR)), [router.mac]);

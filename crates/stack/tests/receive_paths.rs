@@ -88,8 +88,8 @@ impl Scene {
         self.open_over(number, Damage::Nothing, 0, 0);
     }
 
-    /// Opens a connection. Before each frame of the client, a damaged copy of the frame reaches the
-    /// servers.
+    /// Opens the connection with this number. Before each frame of the client arrives at the
+    /// servers, they receive a copy of it with the damage `damage`.
     fn open_over(&mut self, number: usize, damage: Damage, at: usize, value: u8) {
         let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
         if let Some(&handle) = self.opened.get(number) {
@@ -121,8 +121,8 @@ impl Scene {
         one
     }
 
-    /// Carries all frames in both directions. Before each frame of the client, a damaged copy of
-    /// the frame reaches the servers.
+    /// Carries all frames in both directions. Before each frame of the client arrives at the
+    /// servers, they receive a copy of it with the damage `damage`.
     fn carry(&mut self, damage: Damage, at: usize, value: u8) {
         let mut frame = [0; 1_518];
         while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
@@ -181,8 +181,8 @@ impl Scene {
         while self.answer_once() {}
     }
 
-    /// Delivers all frames of the servers to the client, and fetches the client's acknowledgement
-    /// after every two frames.
+    /// Delivers all frames of the servers to the client. After every two of them, moves the
+    /// client's acknowledgement into `frames`.
     fn answer_and_fetch(&mut self, frames: &mut Vec<Frame>) {
         while self.answer_once() {
             self.answer_once();
@@ -334,7 +334,8 @@ impl Link for Batch {
         Ok(count)
     }
 
-    /// Passes each series of consecutive plain frames as one batch.
+    /// Passes consecutive frames without offload metadata as one batch. All other frames are passed
+    /// one by one.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -367,7 +368,8 @@ impl Link for Batch {
         }
     }
 
-    /// Accepts no frame.
+    /// Accepts no frame. The servers therefore send nothing in a turn, and the test fetches their
+    /// frames by `poll_transmit`.
     fn transmit(
         &mut self,
         _budget: usize,
@@ -610,13 +612,14 @@ enum RunStep {
     Shut(usize),
     /// The servers reset a connection. Frames of this connection may still arrive.
     Abort(usize),
-    /// Applies the changes to the fetched frames, which then arrive in turns of at most this many
-    /// frames. If the flag is true, the servers send their frames only after the last turn. An
-    /// event follows each turn.
+    /// Applies the changes to the fetched frames. The frames then arrive in turns of at most this
+    /// many frames. If the flag is true, the servers send their frames only after the final turn.
+    /// After each turn, one of the events happens.
     Carry(Vec<(usize, Change)>, usize, bool, Vec<Between>),
 }
 
-/// An event at the servers between two turns, within a GRO run.
+/// An event at the servers between two turns. The frames of one GRO run may arrive before and after
+/// it.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Nothing,
@@ -756,8 +759,8 @@ proptest! {
                     scene.now += Duration::from_nanos(nanos);
                     let now = scene.now;
                     scene.client.handle_timeout(now, 100);
-                    // A short wait is the time that frames take to arrive. The servers' timers run
-                    // only after a longer wait.
+                    // A short wait only separates the arrival times of frames. The servers' timers
+                    // are run after a longer wait.
                     if nanos > 3_000_000 {
                         scene.servers.iter_mut().for_each(|server| {
                             server.handle_timeout(now, 100);
@@ -933,8 +936,8 @@ fn restamped(frame: &Frame, later: u32) -> Frame {
     Frame { bytes, ..frame.clone() }
 }
 
-/// PAWS (RFC 7323 §5.3): a copy of the first segment with a later timestamp interrupts the run.
-/// This copy updates TS.Recent, so the rest of the run is rejected as old.
+/// PAWS (RFC 7323 §5.3): within a run of segments, a copy of the first segment arrives, with a
+/// later timestamp. It updates TS.Recent, so the remaining segments of the run are rejected as old.
 #[test]
 fn a_frame_that_does_not_continue_a_run_ends_it() {
     let mut scene = Scene::new();
@@ -1104,9 +1107,9 @@ fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
     assert_eq!(scene.servers[0].counters().ip.in_header_errors, 1);
 }
 
-/// The SYN of the next connection has the addresses and ports of the last frame, so it hits the
-/// flow cache. It must reopen the connection, although the application has not yet released the
-/// closed one.
+/// A connection is in TIME-WAIT, and the next frame is the SYN of a new connection with the same
+/// addresses and ports. The SYN hits the flow cache. It must open the new connection, although the
+/// application has not released the closed one.
 #[test]
 fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     let mut scene = Scene::new();
@@ -1162,8 +1165,8 @@ fn many_step() -> impl Strategy<Value = ManyStep> {
     ]
 }
 
-/// Returns the byte that is written to a connection in a round. Each connection gets another byte,
-/// so that data which reaches the wrong connection is detected.
+/// Returns the byte that is written to connection `number` in a round. The byte differs between
+/// connections, so that data in the wrong connection is detected.
 fn byte_of(round: usize, number: usize) -> u8 {
     u8::try_from((round * MANY + number) % 251).unwrap()
 }

@@ -110,8 +110,8 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
     std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
 }
 
-/// MUST-2: every segment has a checksum. Tested for the handshake, data, FIN, and resets without a
-/// connection.
+/// MUST-2: every sent segment has a valid checksum. Checked are the segments of a handshake, data,
+/// FINs, and resets to segments that belong to no connection.
 #[test]
 fn every_sent_segment_has_a_valid_checksum() {
     let mut pair = pair();
@@ -336,7 +336,7 @@ fn a_syn_from_an_invalid_source_is_ignored() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
 }
 
-/// MUST-58, MUST-59: segments that arrive together are acknowledged together.
+/// MUST-58, MUST-59: one acknowledgement answers all segments that arrive together.
 #[test]
 fn segments_of_a_batch_are_acknowledged_once() {
     let mut pair = pair();
@@ -502,8 +502,8 @@ fn a_source_quench_is_silently_discarded() {
     assert_eq!(pair.stack(Side::Left).counters().icmp.in_source_quenches, 1);
 }
 
-/// MUST-20 (b): after R1 retransmissions, the host probes the next hop, even if the next hop was
-/// confirmed recently.
+/// MUST-20 (b): after R1 retransmissions, the host probes whether the next hop is reachable. It
+/// does this even if the next hop was confirmed recently.
 #[test]
 fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});

@@ -73,9 +73,9 @@ fn a_gro_frame_counts_as_one_frame_and_many_segments() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
 }
 
-/// On a link with offloads, a host does not acknowledge a received GRO frame in the same turn, but
-/// in the next one, which is due immediately. If the application reads in between, the
-/// acknowledgement advertises the whole window.
+/// On a link with offloads, the acknowledgement of a GRO frame is sent in the turn after its
+/// arrival, which is due immediately. The application can read between the two turns. If it does,
+/// the acknowledgement advertises the whole window.
 #[test]
 fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
     let offered = [true, false].map(|reads| {

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// Names and offsets of the bytes of a frame in which a bit is inverted: significant header fields,
-/// and the checksums.
+/// The bytes of a frame in which a test inverts a bit, each with its name and its offset. They are
+/// significant header fields and the checksums.
 const PLACES: [(&str, usize); 12] = [
     ("version and header length", IP),
     ("total length", IP + 3),
@@ -41,8 +41,8 @@ fn pair(nth: u32) -> Pair {
     })
 }
 
-/// Runs a transfer in both directions. `accident` decides the fate of the n-th segment that the
-/// host `from` sends. Returns the duration, whether there was an n-th segment, and the number of
+/// Transfers data in both directions. The n-th segment that the host `from` sends has the fate that
+/// `accident` returns. Returns the duration, whether there was an n-th segment, and the number of
 /// frames that the hosts refused as invalid.
 fn transfer_with(
     from: Side,

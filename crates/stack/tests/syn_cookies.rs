@@ -135,7 +135,7 @@ fn a_listener_that_always_sends_cookies_stores_no_syn() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    // The host has no timers for the SYNs either, because it has stored none of them.
+    // The host has stored none of the SYNs, so no timer is set for any of them.
     assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
@@ -212,8 +212,9 @@ fn a_connection_by_cookie_is_a_passive_open() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 1);
 }
 
-/// The listener checks acknowledgements for cookies only while a cookie can be outstanding. This
-/// limits how often an attacker can guess.
+/// A cookie is valid for at most two periods of 64 seconds. A listener that has sent no cookie in
+/// this time does not check acknowledgements for cookies. This limits how often an attacker can
+/// guess.
 #[test]
 fn acknowledgements_are_checked_for_two_periods_after_a_cookie() {
     for (seconds, refused) in [(127, 1), (129, 0)] {
@@ -234,8 +235,8 @@ fn the_timestamp_of_a_cookie_is_no_round_trip_sample() {
     connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
-    // The low bits of the SYN-ACK's timestamp stored options, so a round-trip time from it would be
-    // wrong by up to 63 ms. Therefore no sample is taken.
+    // The low bits of the SYN-ACK's timestamp are not a time: they store options. The handshake
+    // therefore gives no RTT sample, because it would be wrong by up to 63 ms.
     let measured = |pair: &mut Pair| {
         pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
     };

@@ -161,8 +161,8 @@ fn ecn_marks_slow_a_transfer_down_without_loss() {
         let (left, right) = established(&mut pair, listener);
         let treatment = TypeOfService::from_byte(0xbb);
         pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
-        // Acknowledgements are not ECN-capable, so the network drops them instead of marking them.
-        // Later acknowledgements make up for this loss.
+        // The network marks 2 % of the packets. Acknowledgements are not ECN-capable, so it drops
+        // them instead. A later acknowledgement covers the data of a dropped one.
         pair.wire.network.marking = 20;
         let seen = Rc::new(RefCell::new(Vec::new()));
         let log = Rc::clone(&seen);
@@ -310,9 +310,9 @@ fn a_changed_mac_address_is_followed_within_a_transfer() {
     });
     pair.run_for(Duration::from_millis(1));
     pair.stack(Side::Left).tcp_write(now, left, b"to your new address").unwrap();
-    // No host has this MAC address. The segment is retransmitted until the neighbour entry has
-    // become stale, its unicast probes have failed, and a broadcast request has found the new MAC
-    // address.
+    // No host has the announced MAC address. The segment is retransmitted to it until three things
+    // have happened. The neighbour entry becomes stale, its unicast probes fail, and a broadcast
+    // request finds the right MAC address.
     let mut into = [0; 64];
     let mut read = 0;
     assert!(pair.run_until(Duration::from_secs(200), |pair| {
@@ -437,8 +437,8 @@ fn each_connection_in_time_wait_ends_on_time() {
             "{number} is in TIME-WAIT"
         );
         // TIME-WAIT records may end late, by up to a sixteenth of their duration. The third
-        // connection ends before the records that are already in the queue, so it has a timer of
-        // its own and ends on time.
+        // connection is different: it ends before the records that precede it in the queue. It
+        // therefore has its own timer, and ends on time.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
         if number == 2 {

@@ -99,8 +99,8 @@ fn many_records_end_together() {
     assert_eq!(left, []);
 }
 
-/// Connections whose handle the application holds are at the head of the queue, but have their own
-/// timers. A record behind them must end on time.
+/// The application holds the handles of the connections at the head of the queue, so these have
+/// their own timers and end late. A record behind them in the queue must nevertheless end on time.
 #[test]
 fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
@@ -120,8 +120,8 @@ fn held_connections_do_not_block_the_queue() {
     }
 }
 
-/// Connections whose handle the application holds are in the queue, but have their own timers. They
-/// must not make the timer of the queue expire repeatedly.
+/// Connections whose handles the application holds are also in the queue of records, although they
+/// have their own timers. They must not make the timer of the queue expire repeatedly.
 #[test]
 fn held_connections_cause_no_repeated_expiries() {
     let mut pair = pair();
@@ -144,8 +144,9 @@ fn held_connections_cause_no_repeated_expiries() {
 }
 
 /// Creates a TIME-WAIT record that has just ended, and behind it in the queue forty connections
-/// whose handles the application holds. Then runs this number of timers. If `is_another_behind` is
-/// true, another record is behind the held connections.
+/// whose handles the application holds. Then runs `timers` timers, in each of which the queue skips
+/// some of these connections by moving them to its end. If `is_another_behind` is true, another
+/// record is behind them.
 fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);
@@ -179,8 +180,8 @@ fn a_connection_released_while_others_are_skipped_ends() {
     }
 }
 
-/// The application aborts 30 of the 40 connections that the queue is skipping. The queue must still
-/// end the record behind them.
+/// The application aborts 30 of the 40 connections while the queue skips them. The record behind
+/// them must still end.
 #[test]
 fn a_record_behind_skipped_connections_ends() {
     for timers in 0..5 {
@@ -278,8 +279,8 @@ fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     assert!(answers.iter().all(|&answer| answer == answers[0] && answer.0 == TcpFlags::ACK));
 }
 
-/// While the link is full, the connection cannot send its ACK, and so keeps its full state. It must
-/// end on time, whether or not another connection in TIME-WAIT ends later.
+/// A connection whose ACK cannot be sent, because the link is full, does not become a record. It
+/// must end on time, whether or not another connection in TIME-WAIT ends later.
 #[test]
 fn time_wait_ends_although_the_ack_cannot_leave() {
     for (before, msl) in [(None, 30), (None, 1), (Some(30), 1)] {

@@ -81,8 +81,8 @@ fn a_refused_sender_gets_an_event_when_there_is_room() {
     assert_eq!(pair.stack(Side::Left).poll_event(), Some(Event::Udp(left, UdpEvent::Writable)));
 }
 
-/// A datagram larger than the send limit fails with `MessageTooLong`, not with `WouldBlock`: since
-/// the queue is empty, no writable event would follow.
+/// A datagram larger than the send limit fails with `MessageTooLong`. `WouldBlock` would promise a
+/// writable event, but none would follow, because the queue is already empty.
 #[test]
 fn a_datagram_beyond_the_send_limit_is_too_long() {
     let mut pair = pair();

@@ -15,8 +15,8 @@ use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
 
-/// Maximum number of segments without a connection that a turn handles before the segments of
-/// connections. As many waiting segments may be handled after them.
+/// Maximum number of segments without a connection that a turn handles when they arrive. After the
+/// segments of connections, the turn may handle up to this number of segments that wait.
 const A_TURN: u64 = 16;
 
 /// Maximum number of segments without a connection that wait for a later turn.
@@ -106,8 +106,8 @@ fn a_flood_beside_a_busy_connection_is_answered_at_a_limited_rate_and_holds_limi
     }
     assert!(received >= 10_000 * usize::from(turns), "{received} bytes of {sent}");
     let answered = statistics(&mut pair, listener).cookies_sent - before;
-    // The limit applies in turns in which data of the connection arrives. The ten further turns
-    // allow for the first few, in which none arrives yet.
+    // The limit applies in turns in which data of the connection arrives. In the first few turns no
+    // data arrives, and more SYNs are answered. For these, the number of turns is increased by ten.
     assert!(answered <= A_TURN * u64::from(turns + 10), "{answered} SYNs were answered");
     let dropped = pair.stack(Side::Right).counters().tcp_extra.unconnected_drops;
     assert!(answered + dropped + WAITING >= 50 * u64::from(turns), "{answered} and {dropped}");
@@ -130,8 +130,8 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // More segments were waiting than a turn handles. The acknowledgement was handled nevertheless,
-    // because its cookie is valid.
+    // The turn handled fewer segments than had arrived. It handled the acknowledgement
+    // nevertheless, because its cookie is valid.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

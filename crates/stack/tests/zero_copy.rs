@@ -63,8 +63,8 @@ fn a_shared_write_without_memory_waits_for_it() {
     assert!(pair.run_until(Duration::from_secs(3), is_told));
 }
 
-/// A writer that got no memory gets an event when memory is available. A writer that got room but
-/// did not use it gets no event, and has no place in the queue.
+/// A writer that got no memory gets an event when memory is available. A writer that got memory and
+/// wrote nothing does not wait for memory, and so gets no event.
 #[test]
 fn an_in_place_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);

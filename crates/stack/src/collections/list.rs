@@ -32,8 +32,7 @@ impl List {
         if self.last == END { None } else { Some(self.last) }
     }
 
-    /// Returns the item of a list with exactly one item, or `None` if the list has more or no
-    /// items.
+    /// Returns the only item of the list. Returns `None` if the list is empty or has several items.
     pub(crate) const fn only(&self) -> Option<u32> {
         if self.length == 1 { Some(self.first) } else { None }
     }
@@ -80,8 +79,8 @@ impl Links {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Appends an item, which must be in no list. Only the code for an empty list is inlined,
-    /// because it is the most frequent case.
+    /// Appends an item, which must be in no list. Only the code that appends to an empty list is
+    /// inlined, because lists are mostly empty at this call.
     #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         debug_assert!(!self.contains(item), "an item is in one list at a time");
@@ -143,8 +142,8 @@ impl Links {
         node.previous = OUTSIDE;
         list.first = next;
         list.length -= 1;
-        // If the list has no further item, `next` is `END`, which is no valid index, so this lookup
-        // fails.
+        // If the removed item was the only item of the list, `next` is `END`. This is no valid
+        // index, so the lookup below fails, and the list becomes empty.
         match self.nodes.get_mut(next as usize) {
             Some(next) => next.previous = END,
             None => list.last = END,
@@ -160,12 +159,12 @@ impl Links {
         })
     }
 
-    /// Shortens the array of links to `length` items. If an item with a number of `length` or more
-    /// is still in a list, keeps the links up to the last such item.
+    /// Frees the links of all items with a number of `length` or more. If such an item is still in
+    /// a list, keeps all links up to the highest item that is in a list.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
-        // The search begins at the end and stops at the first node that must stay, so each freed
-        // node is examined once.
+        // The search begins at the end of the array, and stops at the highest item that is in a
+        // list. So it examines only nodes that are then freed, and that item.
         let length = length.min(self.nodes.len());
         let in_list = |node: &Node| node.previous != OUTSIDE;
         let last = self.nodes[length..].iter().rposition(in_list);

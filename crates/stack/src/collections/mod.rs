@@ -9,11 +9,13 @@ pub(crate) mod token_bucket;
 
 use alloc::vec::Vec;
 
-/// Unused capacity, in elements, that a vector or table may always keep.
+/// Unused capacity, in elements, that a vector or table may always keep, because so little memory
+/// is not worth freeing.
 pub(crate) const KEPT: usize = 64;
 
-/// Shrinks a vector if less than a quarter of its capacity is used. The cost is proportional to the
-/// number of elements that were removed before, so the amortised cost of a removal is constant.
+/// Shrinks a vector if less than a quarter of its capacity is used. Shrinking copies the remaining
+/// elements. At that point, at least as many elements were removed as remain, so the amortised cost
+/// of a removal is constant.
 pub(crate) fn give_back<T>(elements: &mut Vec<T>) {
     if elements.capacity() > 4 * elements.len() + KEPT {
         elements.shrink_to(2 * elements.len());

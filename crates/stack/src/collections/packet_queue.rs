@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Number of bytes that each packet counts in addition to its length, so that the limit also bounds
-/// the number of empty packets.
+/// Number of bytes that each packet counts in addition to its length. Without them, the limit would
+/// not bound the number of empty packets.
 const OVERHEAD: usize = 64;
 
 /// Maximum number of buffers in the free list.

@@ -40,14 +40,14 @@ impl fmt::Debug for Key {
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// Indices of free slots; the last index is used first. After [`Slab::shrink`], this list can
-    /// contain indices of slots that no longer exist, or that are in use again. [`Slab::insert`]
-    /// skips these indices.
+    /// Indices of free slots, as a stack: the index at the end is used next. After
+    /// [`Slab::shrink`], this list can contain indices of slots that no longer exist, or that are
+    /// in use again. [`Slab::insert`] skips these indices.
     free: Vec<u32>,
     /// Number of values.
     values: usize,
     /// The generation of a new slot. Invariant: it is later than the generation of every key whose
-    /// slot no longer exists.
+    /// slot no longer exists. Such a key therefore never finds the value of a new slot.
     generation: u32,
 }
 
@@ -91,8 +91,8 @@ impl<T> Slab<T> {
 
     /// Removes the free slots at the end of the slab, if more than three quarters of all slots are
     /// free. Returns the number of slots that remain, or `None` if no slot was removed. The search
-    /// for the last value examines only slots that are then removed, so the amortised cost is
-    /// constant.
+    /// for the end begins at the last slot, and examines only slots that are then removed. So the
+    /// amortised cost per removal is constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
@@ -105,8 +105,8 @@ impl<T> Slab<T> {
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
         self.generation = self.generation.max(latest);
         give_back(&mut self.slots);
-        // At most one entry of `free` is valid for each remaining slot, so `retain` and `dedup`
-        // remove at least half of the entries.
+        // `free` may contain each of the `length` remaining slots once, and all other entries are
+        // outdated. So `retain` and `dedup` remove at least half of the entries.
         if self.free.len() > 2 * length + KEPT {
             let slots = &self.slots;
             let is_free = |slot: &Slot<T>| slot.content.is_none();

@@ -60,7 +60,8 @@ pub(crate) struct TimerWheel<Id = u32> {
     links: Links,
     timers: Vec<Timer>,
     ids: PhantomData<Id>,
-    /// Number of times that timers were put into slots, as the measure of cost in tests.
+    /// Number of times that a timer was put into a slot. Tests use this number to measure the cost
+    /// of the wheel.
     #[cfg(test)]
     placed: u64,
 }
@@ -240,9 +241,10 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Moves the timers of a slot that has begun to lower levels. If the slot contains a single
-    /// timer, no other timer expires earlier. The current tick then advances to the deadline of
-    /// this timer (at most to `tick`), so that the timer skips the lower levels.
+    /// Moves the timers of a slot, whose first tick has been reached, to lower levels. If the slot
+    /// contains a single timer, no other timer expires before this timer. The current tick then
+    /// advances to the deadline of this timer (at most to `tick`), so that the timer skips the
+    /// lower levels.
     fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);

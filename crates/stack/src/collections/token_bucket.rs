@@ -17,7 +17,7 @@ pub struct RateLimit {
 pub(crate) struct TokenBucket {
     interval: Duration,
     /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most `depth` after
-    /// the `now` of the last call of [`TokenBucket::take`].
+    /// the `now` of the most recent call of [`TokenBucket::take`].
     depth: Duration,
     /// Time at which the bucket will be full if no further token is taken.
     full_at: Instant,

@@ -90,17 +90,18 @@ impl Binding {
         Self { local, family }
     }
 
-    /// Returns the binding with another port.
+    /// Returns a copy of the binding whose port is `port`.
     pub(crate) const fn with_port(mut self, port: u16) -> Self {
         self.local.set_port(port);
         self
     }
 
-    /// Returns this binding if its port is not zero and is free. If the port is zero, returns the
-    /// binding with a free port that `ports` selects.
+    /// Returns a binding with the same address and a free port. This is the port of the binding, or
+    /// if that port is zero, a port that `ports` selects.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`] if the port is taken, [`Error::PortsExhausted`] if no port is free.
+    /// [`Error::AddressInUse`] if the port of the binding is taken; [`Error::PortsExhausted`] if
+    /// `ports` finds no free port.
     pub(crate) fn with_free_port(
         self,
         ports: &mut Ports,

@@ -168,12 +168,13 @@ impl Flow {
         u16::from_be_bytes([a, b])
     }
 
-    /// Returns the hash of the flow by `hasher`. Writes the flow as integers, so that the compiler
-    /// can omit the hasher's checks for buffered bytes.
+    /// Returns the hash of the flow by `hasher`. Writes the flow as a few integers of fixed sizes.
+    /// The compiler then knows how many bytes the hasher buffers, and omits the checks for buffered
+    /// bytes.
     #[inline(always)]
     pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
-        // Each IP version has its own sequence of writes, so that the number of bytes that the
-        // hasher buffers is constant.
+        // The writes are separate for each IP version. The compiler then knows at each write how
+        // many bytes the hasher buffers.
         match &self.hosts {
             Hosts::V4(hosts) => {
                 hasher.write_u64(u64::from_ne_bytes(*hosts));
@@ -225,8 +226,9 @@ impl FlowHash {
     /// The value for packets that have no flow.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Widens the hash to the 64 bits that the table expects. Both halves are the hash, because the
-    /// table selects a bucket by the lower bits, and compares tags taken from the upper bits.
+    /// Widens the hash to the 64 bits that the table expects. Both the upper and the lower 32 bits
+    /// are this hash, because the table uses both: it selects a bucket by the lower bits, and
+    /// compares tags taken from the upper bits.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

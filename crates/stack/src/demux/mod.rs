@@ -6,8 +6,8 @@
 //! key, so they cannot choose flows whose hashes collide.
 //!
 //! The first packet of a flow causes a failed lookup, then an insertion, and soon another lookup.
-//! Therefore the last hash is kept even if the lookup failed, and an inserted flow is put into the
-//! cache.
+//! Therefore the insertion reuses the hash of the failed lookup, and puts the flow into the cache
+//! for the next lookup.
 
 pub(crate) mod binding;
 pub(crate) mod flow;
@@ -61,8 +61,9 @@ impl Packed<32> {
     }
 }
 
-/// Shrinks a table if less than an eighth of its capacity is used. The cost is proportional to the
-/// number of entries that were removed before.
+/// Shrinks a table if less than an eighth of its capacity is used. Shrinking moves the remaining
+/// entries. At that point, more entries were removed than remain, so the amortised cost of a
+/// removal is constant.
 #[inline]
 fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.capacity() > 8 * table.len() + KEPT {
@@ -71,8 +72,8 @@ fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     }
 }
 
-/// The hash tables, one for each IP version. In a common table, IPv4 entries would be as long as
-/// IPv6 entries.
+/// The hash tables, one for each IP version. In a single table for both versions, each IPv4 entry
+/// would take as much memory as an IPv6 entry.
 #[derive(Debug)]
 struct Tables {
     ipv4: HashTable<Packed<8>>,
@@ -143,10 +144,10 @@ impl Tables {
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: Tables,
-    /// The one-entry cache: the last flow that was found or inserted. Invariant: the entry is also
-    /// in the table.
+    /// The one-entry cache: the flow that was most recently found or inserted. Invariant: the entry
+    /// is also in the table.
     last: Option<Entry>,
-    /// The flow that was hashed last, and the hash of this flow.
+    /// The flow whose hash was computed most recently, and this hash.
     hashed: Option<(Flow, FlowHash)>,
     /// The flows of the frames in the current batch.
     prefetch: LookupPrefetch,
@@ -264,8 +265,8 @@ impl Demux {
         self.prefetch.forget_flow(flow);
     }
 
-    /// Adds a frame to the batch that is announced for the next lookup prefetch. `flow` is the flow
-    /// of the frame, or `None` if the frame contains no TCP segment.
+    /// Adds a frame to the batch whose flows [`Demux::look_up_announced`] will look up together.
+    /// `flow` is the flow of the frame, or `None` if the frame contains no TCP segment.
     #[inline]
     pub(crate) fn announce(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
@@ -273,17 +274,17 @@ impl Demux {
 
     /// Looks up the flows of all frames of the batch, and calls `look` for each socket that is
     /// found. `look` prefetches the socket, and returns whether its packets may use the flow cache.
-    /// Returns true after the lookups. If the batch has fewer than two runs of frames, returns
-    /// false without a lookup.
+    /// Returns false, without any lookup, if all frames of the batch belong to one run; otherwise
+    /// returns true.
     pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {
             self.prefetch.forget();
             return false;
         }
-        // One loop issues all lookups, so that their cache misses overlap. Another loop computes
-        // all hashes before, because a hash takes many instructions. Otherwise, only few lookups
-        // would fit into the processor's out-of-order window.
+        // All hashes are computed before the first lookup. A hash takes so many instructions that
+        // only few lookups would fit into the processor's out-of-order window if hashes and lookups
+        // alternated. In a loop of lookups only, their cache misses overlap.
         for run in &mut *runs {
             run.hash = run.flow.as_ref().map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
@@ -308,8 +309,8 @@ impl Demux {
         Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
-    /// Restores the entry that prefetch has replaced in the one-entry cache, after a frame for
-    /// which the flow cache did not use the prefetched entry.
+    /// Puts the entry `before`, which [`Demux::step_to_announced`] has replaced, back into the
+    /// one-entry cache. Called after a frame that did not use the prefetched entry.
     pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }

@@ -14,8 +14,8 @@ use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::{PlainPacket, V4, V6};
 
-/// Minimum number of connections for prefetching. A smaller number of connections stays in the
-/// processor's caches anyway.
+/// Minimum number of connections for prefetching. Fewer connections stay in the processor's caches
+/// without prefetching.
 pub(crate) const MANY: usize = 16;
 
 /// A run: consecutive frames of a batch that belong to one flow.

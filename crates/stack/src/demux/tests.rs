@@ -72,8 +72,8 @@ fn hashes_spread_in_lower_and_upper_bits() {
         parts.dedup();
         parts.len()
     };
-    // With 1,024 random hashes, about a third of 1,024 buckets remain empty. So the hashes must
-    // select more than half of the buckets.
+    // Of 1,024 random hashes, about two thirds have different values modulo 1,024. The assertion
+    // leaves room for chance, and demands half.
     assert!(distinct(|hash| hash % 1_024) > 512);
     assert!(distinct(|hash| hash >> 57) > 96);
 }
@@ -129,8 +129,8 @@ proptest! {
         check_announced(&noted);
     }
 
-    /// A removed socket is never found, even if the handled frames differ from the announced
-    /// frames, and flows are inserted and removed meanwhile.
+    /// A lookup never finds a removed socket. This holds even if the handled frames differ from the
+    /// announced frames, and flows are inserted and removed between two frames.
     #[test]
     fn an_unexpected_sequence_never_finds_a_removed_socket(
         noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),

@@ -19,14 +19,15 @@ const MAX_DOUBLINGS: u32 = 4;
 /// Number of unanswered requests for an offered address after which the client looks for servers
 /// again.
 const MAX_REQUESTS: u32 = 4;
-/// Number of unanswered requests for the previous address after which the client looks for servers.
+/// Number of unanswered requests for the previous address after which the client gives up this
+/// address and looks for servers.
 const MAX_REBOOT_REQUESTS: u32 = 2;
 /// Minimum time between two requests to extend a lease (RFC 2131 §4.4.5).
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 /// Time for which the client waits for an ARP reply from another host that uses the leased address.
 const PROBE_TIME: Duration = Duration::from_secs(1);
-/// Time between the release of an address and its removal. The host sends the DHCPRELEASE in this
-/// time, from the address.
+/// Time for which the host keeps an address after its release. In this time, the host sends the
+/// DHCPRELEASE, whose source is this address.
 const RELEASE_TIME: Duration = Duration::from_millis(100);
 /// Time for which the client waits before it looks for servers again, after another host turned out
 /// to use the leased address (RFC 2131 §3.1, step 5).
@@ -75,8 +76,8 @@ pub(crate) enum DhcpAction {
     Send(DhcpSend),
     /// Ask by ARP whether another host uses the address.
     Probe(Ipv4Addr),
-    /// Use the address and the parameters of the lease. If the host already uses them, note the new
-    /// times of the lease.
+    /// Use the address and the parameters of the lease. After a renewal, the host already uses
+    /// them, and only notes the new times of the lease.
     Configure(DhcpLease),
     /// Stop using the address and the parameters of the lease.
     Remove(DhcpLease),
@@ -96,12 +97,13 @@ pub(crate) struct DhcpClient {
     /// The `secs` field of the last DHCPDISCOVER. The following DHCPREQUEST has the same value, so
     /// that relays forward it to the same servers (RFC 2131 §3.1, step 3).
     discovered_secs: u16,
-    /// The time at which the client sent its last request. The lease time counts from this time.
+    /// Time at which the client sent its most recent request. If a server grants the request, the
+    /// lease time counts from this time.
     requested_at: Instant,
     /// Number of transmissions of the current message.
     sent: u32,
-    /// Number of restarts since the last lease, such as after a DHCPNAK. Each restart is delayed
-    /// longer than the previous restart.
+    /// Number of restarts since a lease was last granted. A restart follows, for example, a
+    /// DHCPNAK. Each restart is delayed longer than the previous restart.
     setbacks: u32,
     next: Instant,
     /// The lease in use, or the lease whose address is being probed.
@@ -313,7 +315,7 @@ impl DhcpClient {
     }
 
     /// Accepts a lease that a server has granted. If the link has ARP (`probes`) and the
-    /// configuration asks for it, probes the leased address first.
+    /// configuration asks for an ARP probe, probes the leased address before the host uses it.
     fn accept(&mut self, now: Instant, lease: DhcpLease, probes: bool) -> Vec<DhcpAction> {
         let address = lease.own();
         self.lease = Some(lease);

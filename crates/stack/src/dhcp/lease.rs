@@ -7,12 +7,13 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::dhcp::{DhcpMessage, option};
 use linerate_wire::{IpCidr, Ipv4Cidr};
 
-/// Maximum number of addresses that the client uses from each list of addresses in a message.
+/// Maximum number of addresses that the client takes from one option of a message, such as the list
+/// of DNS servers. Further addresses are ignored.
 const MAX_ADDRESSES: usize = 8;
 /// Lease time in seconds that means an infinite lease (RFC 2131 §3.3).
 const INFINITE: u32 = u32::MAX;
-/// Minimum duration of a lease in seconds. A shorter lease time is raised to it, because the client
-/// would otherwise renew the lease continuously.
+/// Minimum duration of a lease in seconds. If a server grants a shorter lease, the client assumes
+/// this duration, because it would otherwise renew the lease continuously.
 const SHORTEST: u32 = 4;
 /// Minimum MTU that the MTU option may contain, in bytes (RFC 2132 §5.1).
 const SMALLEST_MTU: u16 = 68;
@@ -111,8 +112,9 @@ impl DhcpLease {
     }
 }
 
-/// Returns T1, T2 and the end of a lease of `seconds` seconds. If the times that the server has
-/// sent are not in this order, returns the default values of T1 and T2 (RFC 2131 §4.4.5).
+/// Returns T1, T2 and the end of a lease of `seconds` seconds. T1 and T2 are the times that the
+/// server has sent. A missing time has its default value. If T1, T2 and the end are not in this
+/// order, both T1 and T2 have their default values (RFC 2131 §4.4.5).
 fn times(message: &DhcpMessage<'_>, since: Instant, seconds: u32) -> [Instant; 3] {
     if seconds == INFINITE {
         return [Instant::NEVER; 3];

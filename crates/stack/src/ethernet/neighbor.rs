@@ -7,12 +7,12 @@
 //! Neighbour Discovery, probing begins after a *delay* of five seconds, in which the progress of a
 //! connection can confirm the neighbour (RFC 4861 §7.3; module `unreachability`).
 //!
-//! The host sends at most one request per second and neighbour, unless a router has set another
-//! interval, or the cache is too small for all requested neighbours. Unsolicited ARP packets and
-//! neighbour advertisements update existing entries, but create no entries. A neighbour that
-//! requests an address of this host gets an entry, because this host is about to send an answer to
-//! it. A valid router advertisement or redirect with a MAC address also creates an entry (RFC 4861
-//! §6.3.4, §8.3).
+//! The host sends at most one request per second to each neighbour. Exceptions are another interval
+//! that a router has set, and a neighbour that was evicted from a full cache and is requested anew.
+//! Unsolicited ARP packets and neighbour advertisements update existing entries, but create no
+//! entries. A neighbour that requests an address of this host gets an entry, because this host is
+//! about to send an answer to it. A valid router advertisement or redirect with a MAC address also
+//! creates an entry (RFC 4861 §6.3.4, §8.3).
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.
@@ -55,7 +55,8 @@ pub struct NeighborLimits {
     /// forged source addresses could provoke any number of requests.
     pub unresolved: usize,
     /// Maximum size of all packets that wait for the answer of one neighbour, in bytes. The default
-    /// has room for the largest datagram, which is fragmented only when it is sent.
+    /// has room for the largest datagram. Such a datagram waits as one packet, because it is
+    /// fragmented only when it is sent.
     pub waiting_bytes: usize,
 }
 
@@ -103,7 +104,8 @@ struct Neighbor {
     expires: Instant,
     /// Whether the neighbour has advertised itself as a router (RFC 4861 §5.1).
     is_router: bool,
-    /// A connection whose progress confirms the neighbour while it is delayed or probed.
+    /// A connection through the neighbour. While the neighbour is delayed or probed, progress of
+    /// this connection confirms that the neighbour is reachable.
     witness: Option<Witness>,
     queued: PacketQueue<()>,
 }
@@ -113,12 +115,13 @@ struct Neighbor {
 pub(crate) struct Neighbors {
     table: AddressTable,
     entries: Slab<Neighbor>,
-    /// Index of the entry that the last lookup found. This slot may have been emptied or reused
-    /// since.
+    /// Index of the entry that the most recent successful lookup found. The entry may have been
+    /// removed since, and its slot reused.
     last: u32,
     timers: TimerWheel,
-    /// Links of the lists `unresolved`, `unused` and `used`. Each entry is in one of these lists.
-    /// The first two are ordered by creation, and `used` by the last lookup.
+    /// Links of the lists `unresolved`, `unused` and `used`. Each entry is in exactly one of these
+    /// lists. The lists `unresolved` and `unused` are ordered by the creation of entries, and
+    /// `used` by the most recent lookup.
     order: Links,
     unresolved: List,
     unused: List,
@@ -256,8 +259,8 @@ impl Neighbors {
             self.counters.changes += 1;
             self.generation += 1;
         } else if state == State::Stale {
-            // The new generation makes connections look up this neighbour again, and the lookup
-            // starts probing it.
+            // Connections cache the MAC address, and would not notice that it is stale. The new
+            // generation makes them look it up again, and this lookup starts probing.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {
@@ -320,8 +323,9 @@ impl Neighbors {
         self.timers.next()
     }
 
-    /// Removes and returns the next request to be sent. The last ARP request to a neighbour is
-    /// broadcast, because the IP address may have moved to another host.
+    /// Removes and returns the next request to be sent. A probe is sent to the known MAC address,
+    /// except the last ARP probe before the neighbour is removed. That probe is broadcast, because
+    /// the IP address may have moved to another host.
     pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
@@ -373,8 +377,8 @@ impl Neighbors {
         &self.counters
     }
 
-    /// Makes a neighbour stale. The new generation makes connections look up the neighbour again,
-    /// and the lookup starts probing it.
+    /// Makes a reachable neighbour stale. The new generation makes connections look up the
+    /// neighbour again, and this lookup starts probing it.
     fn become_stale(&mut self, now: Instant, index: u32) {
         if let Some(entry) = self.entries.get_mut(index) {
             entry.state = State::Stale;
@@ -419,9 +423,9 @@ impl Neighbors {
         index
     }
 
-    /// Removes the oldest entry that was never used, or else the least recently used entry. There
-    /// is always a removable entry, because the limit of unresolved neighbours is lower than the
-    /// limit of all neighbours.
+    /// Removes the oldest entry that was never used, or else the least recently used entry.
+    /// Unresolved entries are not removed. Other entries exist in a full cache, because the limit
+    /// of unresolved neighbours is lower than the limit of all neighbours.
     fn make_room(&mut self) {
         if let Some(index) = self.unused.first().or_else(|| self.used.first()) {
             self.counters.table_overflows += 1;

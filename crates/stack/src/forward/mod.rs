@@ -85,8 +85,8 @@ pub(crate) struct Forwarding {
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
     /// UDP flows that the host has ended, and that must still be reported to the application.
-    /// Invariant: their number is at most the limit of UDP flows, provided that the application
-    /// polls these events before the events of new flows.
+    /// Invariant: their number is at most the limit of UDP flows. This requires that the
+    /// application polls these events before the events of new flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }

@@ -35,8 +35,8 @@ pub(crate) struct Records {
     /// Records that were reported to the application, oldest first.
     polled: List,
     /// Handshakes that were reported to the application, but ended before the application decided.
-    /// Their end must still be reported. Invariant: their number is at most the limit of records,
-    /// provided that the application polls these events before the events of new handshakes.
+    /// Their end must still be reported. Invariant: their number is at most the limit of records.
+    /// This requires that the application polls these events before the events of new handshakes.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 
@@ -98,8 +98,8 @@ impl Records {
         self.remove(handle.0.index())
     }
 
-    /// Returns the index of the oldest record. Reported records come first, because records that
-    /// were not yet reported are less than a turn old.
+    /// Returns the index of the oldest record. Records are reported to the application in the order
+    /// of their arrival, so all reported records are older than the others.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.polled.first().or_else(|| self.fresh.first())
     }

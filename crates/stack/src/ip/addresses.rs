@@ -1,7 +1,7 @@
 //! The addresses of an interface, with their states and lifetimes.
 //!
-//! The host compares the destination of every packet outside the flow cache with the addresses in
-//! use, so these addresses have a separate list.
+//! The addresses in use have a separate list, to make one frequent check fast. The host compares
+//! the destination of every packet with them, unless the flow cache handles the packet.
 
 use crate::ip::address::{AddressOptions, AddressState, InterfaceAddress};
 use alloc::vec::Vec;

@@ -10,8 +10,8 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher24;
 
-/// Maximum number of further attempts to form an address after a duplicate was found: IDGEN_RETRIES
-/// of RFC 7217 §7, TEMP_IDGEN_RETRIES of RFC 8981 §3.8.
+/// Maximum number of times that another address is formed because the previous one was a duplicate:
+/// IDGEN_RETRIES of RFC 7217 §7, TEMP_IDGEN_RETRIES of RFC 8981 §3.8.
 pub(crate) const RETRIES: u8 = 3;
 /// Maximum preferred lifetime of a temporary address: TEMP_PREFERRED_LIFETIME of RFC 8981 §3.8.
 const TEMPORARY_PREFERRED: Duration = Duration::from_secs(86_400);

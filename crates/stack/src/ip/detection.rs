@@ -35,7 +35,7 @@ pub(crate) enum DetectionStep {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Detection has not begun. The next step draws the random delay before the first probe,
+    /// Detection has not begun. The random delay before the first probe counts from the next step,
     /// because the current time is known only then.
     New,
     /// The address is being probed. Contains the number of sent probes.

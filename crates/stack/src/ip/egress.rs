@@ -6,11 +6,13 @@ use alloc::boxed::Box;
 use core::hint::cold_path;
 
 /// The egress of a socket's packets: an interface, or the queue of packets to the host itself. A
-/// single number encodes both cases, so that the check for the current interface is one comparison.
+/// single number encodes either. So one comparison finds out whether packets leave over the
+/// interface that the host serves at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Egress(u16);
 
-/// The bit that marks packets to the host itself. All numbers of interfaces are smaller.
+/// The bit that is set for packets to the host itself. The numbers of all interfaces are smaller
+/// than this bit.
 const LOCAL: u16 = 1 << 15;
 
 impl Egress {
@@ -46,9 +48,9 @@ impl Egress {
         self.0 = interface | self.0 & LOCAL;
     }
 
-    /// Returns the ring of senders that wait for this egress. `interface` is the current interface
-    /// of the host, and `others` are its other interfaces. If the interface of this egress no
-    /// longer exists, returns the ring of the current interface.
+    /// Returns the ring in which a sender waits if its packets have this egress. `interface` is the
+    /// interface that the host serves at present, and `others` are all other interfaces. If the
+    /// interface of this egress no longer exists, returns the ring of `interface`.
     #[inline(always)]
     pub(crate) fn ring<'a>(
         self,

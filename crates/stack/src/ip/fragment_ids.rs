@@ -1,7 +1,7 @@
-//! The identification of packets that are sent in fragments (RFC 7739 §5.3). It is the sum of a
-//! secret number for each pair of hosts, and a counter that a group of pairs shares. Thus a number
-//! is not repeated soon, and the numbers for one destination reveal nothing about the numbers for
-//! another.
+//! The identification of packets that are sent in fragments (RFC 7739 §5.3). It is the sum of two
+//! numbers: a secret number for each pair of hosts, and a counter for each group of pairs. Because
+//! of the counter, an identification is not repeated soon. Because of the secret, the numbers for
+//! one destination reveal nothing about the numbers for another.
 
 use crate::demux::flow::Hosts;
 use crate::keys::Keys;

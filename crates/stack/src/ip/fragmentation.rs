@@ -134,8 +134,8 @@ impl Fragmenter {
         Some((length, payload.len(), is_last))
     }
 
-    /// Returns the next part of the payload for a fragment with `before` bytes of headers, and
-    /// whether it is the last part. Returns `None` if the headers leave no room for payload.
+    /// Returns the part of `payload` for the next fragment, and whether it is the last part. The
+    /// fragment has `before` bytes of headers; if these leave no room for payload, returns `None`.
     fn part<'a>(&self, payload: &'a [u8], before: usize) -> Option<(&'a [u8], bool)> {
         let rest = payload.get(self.next..)?;
         let room = self.mtu.checked_sub(before)?;

@@ -41,9 +41,11 @@ pub(crate) enum MembershipChange {
     JoinSource(IpAddr),
     /// Leave the group.
     Leave,
-    /// Stop receiving from this source, in a membership that lists the sources to receive from.
+    /// Stop receiving from this source. The membership must be one that receives only from listed
+    /// sources.
     LeaveSource(IpAddr),
-    /// Exclude this source, in a membership that otherwise receives from all sources.
+    /// Exclude this source. The membership must be one that receives from all sources except those
+    /// that were excluded.
     Block(IpAddr),
     /// Stop excluding this source.
     Unblock(IpAddr),
@@ -88,7 +90,7 @@ struct Group {
     is_of_host: bool,
     /// The union of the filters of all members.
     state: Filter,
-    /// Number of times that the last change of the filter mode must still be reported.
+    /// Number of times that the most recent change of the filter mode must still be reported.
     mode_reports: u8,
     /// For each source that was added or removed, the number of times that this change must still
     /// be reported.
@@ -117,8 +119,8 @@ impl Group {
         }
     }
 
-    /// Returns the union of the filters of all members. `changed` is the index of a socket and the
-    /// filter to use instead of the socket's present filter.
+    /// Returns the union of the filters of all members. With `changed`, which contains the index of
+    /// a socket and a filter, this filter replaces the present filter of the socket.
     fn union(&self, changed: Option<(u32, &Filter)>) -> Filter {
         let any = Filter::any_source();
         let of_host = self.is_of_host.then_some(&any);
@@ -283,9 +285,9 @@ impl Groups {
     }
 
     /// Recomputes the filter of a group after a change of its members, and schedules reports of the
-    /// difference. A caller that adds a group must call `update_version` before. A change of the
-    /// version removes all groups whose filter is empty, which includes a group that was just
-    /// added.
+    /// difference. A caller that adds a group must call `update_version` before it adds the group.
+    /// If `update_version` finds a new version, it removes all groups whose filter is empty, and
+    /// the filter of a new group is empty.
     //= rfc3376#5.1
     fn update(&mut self, now: Instant, address: IpAddr) {
         let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];
@@ -295,7 +297,8 @@ impl Groups {
         let after = &group.state;
         if is_reported(address) && before != *after {
             if version < GroupVersion::V3 {
-                // Older versions report only whether the host is a member of a group.
+                // IGMPv1, IGMPv2 and MLDv1 report only whether the host is a member of a group, and
+                // no sources.
                 if before.admits_none() != after.admits_none() {
                     (group.mode_reports, group.report_at) = (robustness, now);
                 }
@@ -398,8 +401,8 @@ impl Groups {
         }
     }
 
-    /// Selects the protocol version that all present routers support. A change of the version
-    /// cancels all pending responses and reports (RFC 3376 §7.2.1).
+    /// Selects the latest protocol version that all present routers support. If this is another
+    /// version than before, cancels all pending responses and reports (RFC 3376 §7.2.1).
     fn update_version(&mut self, now: Instant, is_ipv6: bool) {
         let querier = &mut self.queriers[usize::from(is_ipv6)];
         let version = if now < querier.v1_until {

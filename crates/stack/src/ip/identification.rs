@@ -21,8 +21,9 @@ impl Identification {
     }
 
     /// Writes the next value of the counter into a packet whose header is otherwise complete, and
-    /// updates the header checksum. A GSO frame uses one value for each of its `segments`. Leaves
-    /// an IPv6 packet unchanged, because its header has no identification field.
+    /// updates the header checksum. For a GSO frame, the counter advances by the number of its
+    /// `segments`, because each segment becomes a packet with its own value. Leaves an IPv6 packet
+    /// unchanged, because its header has no identification field.
     #[cold]
     pub(crate) fn write(&mut self, packet: &mut [u8], segments: usize) {
         let Some(next) = self.0.as_mut().filter(|_| !is_ipv6(packet)) else { return };
@@ -44,7 +45,8 @@ mod tests {
     use core::net::Ipv4Addr;
     use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol};
 
-    /// Writes the next value into a packet without payload, and returns the value from this packet.
+    /// Writes the next value into an IPv4 header, and returns the identification that this header
+    /// then contains.
     fn next(identification: &mut Identification, segments: usize) -> u16 {
         let mut packet = [0; Ipv4Header::LENGTH];
         let (from, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));

@@ -46,7 +46,7 @@ pub(crate) struct Interface {
     /// The multicast groups that the host and its sockets have joined.
     pub(crate) groups: Groups,
     pub(crate) capabilities: Capabilities,
-    /// The frame sizes, which are derived from the capabilities.
+    /// Sizes of frames on the link, computed from `capabilities`.
     pub(crate) frames: Frames,
     pub(crate) flow_cache: FlowCache,
     /// The detection of duplicate addresses.
@@ -81,9 +81,9 @@ pub(crate) struct Interface {
 pub(crate) struct Frames {
     /// Length of the link header in bytes.
     pub(crate) header: usize,
-    /// The minimum size, in bytes, of the empty frames that the link must offer for sending.
+    /// The size, in bytes, of the smallest frame that the link may offer for sending.
     pub(crate) least: usize,
-    /// The number of bytes of an offered frame that the host may fill.
+    /// The number of bytes that the host may fill in each frame that the link offers.
     pub(crate) room: usize,
 }
 
@@ -260,7 +260,8 @@ impl Interface {
             && self.audience(address) == Audience::Others
     }
 
-    /// Is `address` in the network of one of our addresses, and therefore on the link?
+    /// Is `address` on the link, because it is in the network of one of our addresses? The networks
+    /// of autoconfigured addresses do not count. They need not be on the link.
     pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
         let covers = |own: &InterfaceAddress| own.covers_link() && own.cidr.contains(address);
         self.addresses.all().iter().any(covers)
@@ -276,7 +277,8 @@ impl Interface {
             (next_hop, _) => {
                 let in_use = self.addresses.in_use();
                 let nearest = in_use.iter().find(|own| own.contains(next_hop));
-                // Packets from a link-local address must not reach a router (RFC 3927 §2.6.2).
+                // Without an address in that network, a link-local address does not serve: packets
+                // from it must not reach a router (RFC 3927 §2.6.2).
                 let may_leave = |own: &&IpCidr| match own.address() {
                     IpAddr::V4(own) => !own.is_link_local(),
                     IpAddr::V6(_) => false,

@@ -195,13 +195,13 @@ pub(crate) struct PathInfo {
     pub(crate) link_mtu: usize,
     /// Whether `mtu` is an estimate, which a path MTU search may raise.
     pub(crate) is_estimated: bool,
-    /// The window parameters of connections that the route determines.
+    /// The window parameters that the route sets for its connections.
     pub(crate) windows: RouteWindows,
     /// The kind of the destination address, as seen from this host.
     pub(crate) audience: Audience,
 }
 
-/// The cached result of the last route lookup.
+/// The cached result of the most recent route lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedRoute {
     pub(crate) destination: IpAddr,
@@ -214,12 +214,12 @@ pub(crate) struct CachedRoute {
     pub(crate) source: Option<IpAddr>,
     /// The MTU of the route in bytes, if the route has an MTU of its own.
     pub(crate) mtu: Option<usize>,
-    /// The window parameters of connections that the route determines.
+    /// The window parameters that the route sets for its connections.
     pub(crate) windows: RouteWindows,
 }
 
 impl PathInfo {
-    /// Creates a path with a known MTU, on which no route limits the windows of connections.
+    /// Creates a path with a known MTU, whose route sets no window parameters.
     pub(crate) const fn unlimited(source: IpAddr, mtu: usize, audience: Audience) -> Self {
         let windows =
             RouteWindows { clamp: None, initial_window: None, initial_receive_window: None };

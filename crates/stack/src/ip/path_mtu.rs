@@ -95,7 +95,7 @@ impl PathMtus {
     }
 
     /// Records that a connection has found the path MTU `mtu` to `destination`. `is_estimated` says
-    /// whether larger packets may pass, too.
+    /// whether packets larger than `mtu` may pass as well.
     pub(crate) fn note_found(
         &mut self,
         now: Instant,
@@ -118,14 +118,15 @@ impl PathMtus {
     }
 }
 
-/// A bounded map from destinations to values. If the map is full, a new destination evicts the
-/// oldest.
+/// A map of limited size from destinations to values. If the map is full, a new destination evicts
+/// the destination that was inserted first.
 #[derive(Debug)]
 struct DestinationMap<T> {
     table: AddressTable,
     entries: Vec<(IpAddr, T)>,
     limit: usize,
-    /// The index of the oldest entry, once the map is full.
+    /// The index of the entry that a new destination will evict. Meaningful only if the map is
+    /// full.
     oldest: usize,
 }
 

@@ -99,7 +99,7 @@ pub(crate) enum Insertion {
     Invalid,
 }
 
-/// A datagram whose fragments did not arrive in time.
+/// A datagram whose time for reassembly has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expired {
     /// Whether the datagram was still incomplete, so that received fragments are lost. False if the
@@ -258,9 +258,9 @@ impl Reassembly {
         true
     }
 
-    /// Evicts the oldest datagrams until `charge` further bytes fit. Returns false if no datagram
-    /// is left to evict, or if this evicted the datagram `kept`, to which the bytes were to be
-    /// added.
+    /// Evicts the oldest datagrams until `charge` more bytes fit. The bytes are for the datagram
+    /// `kept`, or for a new datagram if `kept` is `None`. Returns false if `kept` itself was
+    /// evicted, or if the bytes do not fit although no datagram is left.
     fn make_room(
         &mut self,
         charge: usize,
@@ -285,8 +285,8 @@ impl Reassembly {
         Some(key)
     }
 
-    /// Frees the fragments of a datagram, and keeps its key until the datagram expires, so that
-    /// fragments that arrive later are discarded, too.
+    /// Frees the fragments of a datagram, but keeps its key until the datagram expires. Fragments
+    /// of the datagram that arrive later are then recognised and discarded.
     fn discard(&mut self, key: &DatagramKey) {
         let Some(datagram) = self.datagrams.get_mut(key) else { return };
         self.bytes -= datagram.charge - DATAGRAM;

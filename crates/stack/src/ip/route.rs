@@ -96,8 +96,8 @@ pub(crate) struct RouteWindows {
     pub(crate) initial_receive_window: Option<NonZeroU32>,
 }
 
-/// The origin of a route. Among routes to a network with equal metrics, the origin that is first in
-/// this order is used.
+/// The origin of a route. If several routes to a network have equal metrics, the route whose origin
+/// comes first in this list is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteOrigin {
     /// A call of the application, or the configuration of the host.
@@ -108,7 +108,8 @@ pub(crate) enum RouteOrigin {
     Advertised,
     /// The redirect of a router.
     Redirect,
-    /// An address of the host, from which a route to the on-link network of this address follows.
+    /// An address of the host: the network of this address is on the link, so it has a route
+    /// without a gateway.
     Direct,
 }
 
@@ -132,7 +133,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     /// The routes by prefix length and network. The routes to one network are in the order of their
-    /// rank. Invariant: no list is empty, and each rank occurs once in a list.
+    /// rank. Invariant: no list is empty, and no two routes of a list have equal rank.
     routes: BTreeMap<(u8, IpAddr), Vec<Entry>>,
     /// The prefix lengths that occur in IPv4 and in IPv6 routes. A lookup tries only these lengths.
     prefix_lengths: [PrefixLengths; 2],
@@ -236,8 +237,9 @@ impl Routes {
         }
     }
 
-    /// Begins a new generation, so that callers repeat their lookups. Needed after a change outside
-    /// the table that affects the use of routes, such as a change of the addresses of an interface.
+    /// Begins a new generation, so that callers repeat their lookups. Needed if the table is
+    /// unchanged, but a lookup may have another effect now, such as after a change of an
+    /// interface's addresses.
     pub(crate) const fn invalidate(&mut self) {
         self.generation += 1;
     }

@@ -93,9 +93,9 @@ impl Routers {
         Ok(())
     }
 
-    /// Records an on-link prefix. `None` is an infinite lifetime, and a lifetime of zero removes
-    /// the prefix at the next timeout. Returns whether the prefix is new, or [`Full`] if the list
-    /// has no room for it.
+    /// Records an on-link prefix. With the lifetime `None`, the prefix does not expire. With a
+    /// lifetime of zero, a known prefix expires at the next timeout. Returns whether the prefix is
+    /// new, or [`Full`] if the list has no room for it.
     pub(crate) fn set_prefix(
         &mut self,
         now: Instant,
@@ -154,8 +154,8 @@ impl Routers {
     /// failures try all routers in turn.
     pub(crate) fn best(&self) -> Option<Ipv6Addr> {
         let answers = |router: &&DefaultRouter| router.suspect_until.is_none();
-        // `max_by_key` returns the last of equal elements. The order is reversed, so that a new
-        // router of equal preference does not replace the present router.
+        // `max_by_key` returns the last of equal elements. In the reversed order, this is the
+        // router that was added first, so a new router of equal preference does not replace it.
         let best = self.routers.iter().rev().filter(answers).max_by_key(|r| r.preference);
         let failed_first = || self.routers.iter().min_by_key(|router| router.suspect_until);
         best.or_else(failed_first).map(|router| router.address)

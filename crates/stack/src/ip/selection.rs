@@ -132,8 +132,8 @@ pub(crate) fn best_source(
     let is_candidate = |own: &&InterfaceAddress| {
         own.state.is_usable() && own.cidr.address().is_ipv4() == destination.is_ipv4()
     };
-    // `max_by_key` returns the last of equal elements. The order is reversed, so that the first of
-    // equal addresses is selected.
+    // `max_by_key` returns the last of equal elements. In the reversed order, this is the address
+    // that was added first.
     let candidates = addresses.iter().rev().filter(is_candidate);
     candidates.max_by_key(|own| SourceRank::of(own, destination))
 }

@@ -6,8 +6,9 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
-/// Minimum payload of a segment, in bytes, for which the checksum is computed while the payload is
-/// copied into the receive buffer. The checksum of a shorter payload is computed before the copy.
+/// Minimum payload of a segment, in bytes, for which one pass both copies the payload into the
+/// receive buffer and computes its checksum. The checksum of a shorter payload is computed before
+/// the copy.
 pub(crate) const LONG: usize = 256;
 
 /// The metadata of a received packet.

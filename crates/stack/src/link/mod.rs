@@ -30,7 +30,8 @@ pub trait Link {
     ) -> Result<usize, LinkError>;
 
     /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. A link can pass
-    /// several plain frames together, so that the host can process them as a batch.
+    /// several frames together, if they are [plain](RxFrame::plain), so that the host can process
+    /// them as a batch.
     ///
     /// # Errors
     /// The errors of [`Link::receive`].
@@ -79,10 +80,10 @@ pub trait Link {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
-    /// Stops or continues the reception of new flows, if the link can tell them from the flows to
-    /// which this host has replied. If `hold` is true, frames of new flows wait in the link's
-    /// queues, which may overflow. A host thus limits its work during a flood of new flows.
-    /// The default implementation, for a link that cannot tell new flows from others, does nothing.
+    /// Stops or continues the reception of new flows: flows on which this host has sent no reply
+    /// yet. If `hold` is true, frames of new flows wait in the link's queues, which may overflow. A
+    /// host thus limits its work during a flood of SYNs or other first packets. The default
+    /// implementation, for a link that cannot tell new flows from others, does nothing.
     fn hold_new_flows(&mut self, _hold: bool) {}
 
     /// Passes a frame to another shard of the host. That shard receives the frame like a frame from
@@ -143,7 +144,8 @@ pub trait FrameSource {
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>>;
 
     /// Writes frames into `slots` until no frame is left to send, or no empty frame is left in
-    /// `slots`. A host can override this method to write similar frames in one loop.
+    /// `slots`. A host can override this method with a faster loop for frames that differ only in a
+    /// few header fields.
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
     }
@@ -206,7 +208,7 @@ impl<'a> RxFrame<'a> {
 /// The result of a link's checksum verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxChecksum {
-    /// The link has not verified the transport checksum, so the host has to.
+    /// The link has not verified the transport checksum, so the host must verify it.
     Unverified,
     /// The transport checksum is correct, or need not be checked because the frame never left this
     /// machine.
@@ -297,9 +299,9 @@ impl Capabilities {
         self.mtu.saturating_add(self.medium.header_length())
     }
 
-    /// Returns the room in each offered frame without VLAN tags, in bytes: the size of the largest
-    /// GSO frame if the link splits GSO frames, else the size of the largest packet with its link
-    /// header.
+    /// Returns the number of bytes of each offered frame that the host may fill, without the room
+    /// for VLAN tags. If the link splits GSO frames, this is the size of the largest GSO frame.
+    /// Otherwise, it is the size of the largest packet with its link header.
     #[must_use]
     pub const fn room(&self) -> usize {
         let gso_frame = self.offloads.gso_max_size.saturating_add(self.medium.header_length());

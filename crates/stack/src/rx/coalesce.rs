@@ -12,8 +12,8 @@
 //! grows for all of them.
 //!
 //! Pending segments are delivered to the connection at the end of their batch of frames, and before
-//! any frame that does not continue them. Host and connection thus behave as if each segment had
-//! been processed separately.
+//! any frame that does not continue them. Coalescing thus never changes the order in which segments
+//! are processed.
 
 use crate::handle::TcpHandle;
 use crate::rx::flow_cache::Version;
@@ -26,7 +26,8 @@ use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum, V4, V6};
 /// Segments of one connection that were coalesced but not yet delivered to the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalesced {
-    /// Handle of the connection, which may have been closed since.
+    /// Handle of the connection. It may be invalid, because the connection may have been closed
+    /// meanwhile.
     pub(crate) handle: TcpHandle,
     pub(crate) kind: Kind,
 }
@@ -35,18 +36,18 @@ pub(crate) struct Coalesced {
 pub(crate) enum Kind {
     Data {
         run: DataRun,
-        /// The headers of the last segment, from which the headers of the next segment are
-        /// predicted.
+        /// The headers that the next segment of the run must have, predicted from the headers of
+        /// the latest segment.
         next: NextData,
-        /// Whether the run began in an earlier batch of frames.
+        /// Whether the run began in an earlier batch of frames than the current batch.
         is_resumed: bool,
     },
     Acks {
         run: AckRun,
-        /// The headers of the last acknowledgement, from which the headers of the next
+        /// The headers of the latest acknowledgement, from which the headers of the next
         /// acknowledgement are predicted.
         next: NextAcks,
-        /// Time of arrival of the last acknowledgement.
+        /// Time of arrival of the latest acknowledgement.
         at: Instant,
     },
 }
@@ -86,9 +87,9 @@ impl NextAcks {
         }
     }
 
-    /// Creates the headers of an acknowledgement of which only the TCP segment `bytes` is known,
-    /// without its IP header. No packet matches the resulting prediction, so this acknowledgement
-    /// is the last of its batch.
+    /// Creates the value for an acknowledgement without an IP header: `bytes` is its TCP segment.
+    /// Without the IP header, the headers of a next acknowledgement cannot be predicted, so this
+    /// acknowledgement is the last of its batch.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }
@@ -143,8 +144,8 @@ impl Coalesced {
     }
 }
 
-/// Returns whether the connection has memory for coalesced data even if other connections take
-/// memory before the data are delivered.
+/// Returns whether the connection is sure to have memory for coalesced data. This must hold even if
+/// other connections take memory before the data are delivered.
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

@@ -1,5 +1,5 @@
-//! The flow cache: the headers of the last valid frame, by which the host recognises the next frame
-//! of the same flow.
+//! The flow cache: the headers of the most recent valid frame, by which the host recognises the
+//! next frame of the same flow.
 //!
 //! A frame with equal link header, addresses and ports belongs to the same connection, so the host
 //! need not check these headers again. It checks lengths, fragmentation and the IP and TCP
@@ -20,21 +20,21 @@ pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
-    /// The Ethernet header of the last unicast frame with an IPv4 packet.
+    /// The Ethernet header of the most recent unicast frame with an IPv4 packet.
     pub(crate) link_header: Option<EthernetBytes>,
-    /// The Ethernet header of the last unicast frame with an IPv6 packet.
+    /// The Ethernet header of the most recent unicast frame with an IPv6 packet.
     pub(crate) ipv6_link_header: Option<EthernetBytes>,
-    /// Source and destination address of the last valid IPv4 packet; always `None` if the cache is
-    /// disabled.
+    /// Source and destination address of the most recent valid IPv4 packet; always `None` if the
+    /// cache is disabled.
     pub(crate) ipv4: Option<[u8; 8]>,
-    /// Source and destination address of the last valid IPv6 packet; always `None` if the cache is
-    /// disabled.
+    /// Source and destination address of the most recent valid IPv6 packet; always `None` if the
+    /// cache is disabled.
     pub(crate) ipv6: Option<[u8; 32]>,
     /// Number of frames that were handled by the flow cache. When the host's counters are read,
     /// this number is added to the counters of frames, packets, segments and lookups.
     pub(crate) hits: u64,
-    /// Number of hits for which lookup prefetch has put the flow into the one-entry cache, because
-    /// the frame before belonged to another flow.
+    /// Number of hits that were possible only because lookup prefetch had put the flow into the
+    /// one-entry cache: the previous frame belonged to another flow.
     pub(crate) prefetched: u64,
 }
 

@@ -13,8 +13,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Maximum number of segments without a connection that a turn handles before the segments of
-/// connections. In a turn with segments of connections, at most as many waiting segments are
-/// handled after them. These count towards the limit of the next turn.
+/// connections. In a turn with segments of connections, it is also the maximum number of waiting
+/// segments that are handled after them. These waiting segments use up the limit of the next turn.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.
@@ -27,7 +27,7 @@ const LARGEST: usize = 1_536;
 #[derive(Debug)]
 pub(crate) struct Unconnected {
     /// Number of segments without a connection that were handled since the last call of
-    /// [`begin_turn`](Self::begin_turn), including the waiting segments which that call admitted.
+    /// [`begin_turn`](Self::begin_turn), and of waiting segments that this call admitted.
     /// Invariant: at most [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
@@ -95,9 +95,9 @@ impl Unconnected {
     }
 
     /// Begins to handle waiting segments, after the segments of connections. `segments` is the
-    /// number of all segments that have arrived so far. Returns the number of waiting segments that
-    /// the caller may handle now. This includes all waiting segments if no segment of a connection
-    /// has arrived since the previous call.
+    /// number of all segments that the host has received, with and without a connection. Returns
+    /// the number of waiting segments that the caller may handle now. These are all waiting
+    /// segments if no segment of a connection has arrived since the previous call.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.arrived);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
@@ -174,10 +174,12 @@ mod tests {
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
-        // Of 101 segments, 100 belong to no connection, so one segment of a connection has arrived.
+        // Of the 101 segments that have arrived, 100 belong to no connection. The other segment
+        // belongs to a connection, so the number of waiting segments to be handled is limited.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
-        // No segment has arrived since the previous call, so all waiting segments may be handled.
+        // The number of arrived segments is still 101, so no segment of a connection has arrived.
+        // Therefore all 40 waiting segments may be handled.
         assert_eq!(queue.begin_turn(101), 40);
         assert_eq!(waiting(&mut queue), (0..40).collect::<Vec<_>>());
         assert_eq!(queue.begin_turn(101), 0);
@@ -196,8 +198,9 @@ mod tests {
         };
         let lasting_by_one = lasting(1);
         let early = lasting_by_one.iter().filter(|&&number| number < 2 * WAITING).count();
-        // If the queue always dropped the oldest segment, `early` would be 0; if it always dropped
-        // the newest segment, `early` would be all.
+        // `early` counts the waiting segments from the first half of all pushed segments. If a full
+        // queue dropped its oldest segment, `early` would be 0. If it dropped the new segment,
+        // `early` would be all.
         assert!((5..60).contains(&early), "{early} of the first half are left");
         assert_eq!(lasting_by_one, lasting(1), "the same seed, the same segments");
         assert_ne!(lasting_by_one, lasting(3));

@@ -41,7 +41,8 @@ impl Stack {
             && is_other
             && target.is_some_and(|own| own.state == AddressState::Tentative)
         {
-            // Another host probes for the address that this host is probing (RFC 5227 §2.1.1).
+            // Another host probes for the address that this host is probing. This counts as a
+            // conflict (RFC 5227 §2.1.1).
             return self.handle_conflict(packet.target_ip.into());
         }
         let asks_for_us = packet.operation == ArpOperation::Request

@@ -75,8 +75,9 @@ impl Stack {
         self.form_temporary(now, prefix, ends, 0);
     }
 
-    /// Forms a temporary address from `prefix`, if temporary addresses are enabled and the new
-    /// address would not need a replacement at once (RFC 8981 §3.4).
+    /// Forms a temporary address from `prefix`, if temporary addresses are enabled. Forms no
+    /// address if its lifetime would be so short that it would have to be replaced at once (RFC
+    /// 8981 §3.4).
     fn form_temporary(&mut self, now: Instant, prefix: Ipv6Addr, ends: Limits, duplicates: u8) {
         if !self.interface.discovery.config.is_some_and(|config| config.temporary_addresses) {
             return;

@@ -17,7 +17,7 @@ impl Stack {
     }
 
     /// Takes the pool's memory back from the send buffer of a connection, if acknowledgements have
-    /// emptied the buffer. Called after the last of consecutive segments of the connection.
+    /// emptied the buffer. Called when the next received frame belongs to another connection.
     #[inline]
     pub(crate) fn reclaim_send_buffer(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {

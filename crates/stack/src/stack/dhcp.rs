@@ -99,8 +99,8 @@ impl Stack {
     }
 
     /// Checks whether an ARP packet shows that another host uses the address that the DHCP client
-    /// probes, and if so, declines the lease. The packet shows this if it comes from this address,
-    /// or if another host probes for this address too (RFC 5227 §2.1.1).
+    /// probes, and if so, declines the lease. The packet shows this if its sender has this address,
+    /// or if it is a probe of another host for this address (RFC 5227 §2.1.1).
     pub(crate) fn check_dhcp_probe(&mut self, now: Instant, packet: &ArpPacket) {
         let Some(service) = &mut self.interface.dhcp else { return };
         if packet.sender_mac == self.interface.mac {

@@ -87,8 +87,9 @@ impl Stack {
         self.note_echo(Event::EchoReply(reply));
     }
 
-    /// Records an echo reply that may exceed the MTU of its path. A router may then report the path
-    /// MTU, and [`Stack::note_echo_mtu`] accepts only reports about recorded messages.
+    /// Records the destination and identifier of an echo reply that may exceed the MTU of its path.
+    /// If a router then reports the path MTU, [`Stack::note_echo_mtu`] accepts the report, because
+    /// it quotes a recorded message.
     pub(crate) fn note_answered_echo(&mut self, destination: IpAddr, echo: &Echo<'_>) {
         if echo.data.len() > SMALLEST_PATH_MTU - Ipv6Header::LENGTH {
             self.answered_echoes.insert(destination, echo.identifier);

@@ -39,9 +39,10 @@ impl Stack {
         while let Some(option) = options.next() {
             let error = match option {
                 Ok(option) if !option.directs_to_others() => continue,
-                // The packet must be forwarded along its source route, which this host does not do.
-                // A source route that is completed has no effect: replies are not sent along the
-                // reversed route, because a source route can circumvent filters (RFC 7126 §4.3).
+                // The packet has a source route that is not completed, so it would have to be
+                // forwarded, which this host does not do. Completed source routes are ignored.
+                // Replies do not take the reversed route either, because a source route can
+                // circumvent filters (RFC 7126 §4.3).
                 Ok(_) => IcmpError::Unreachable(Unreachable::SourceRouteFailed),
                 Err(_) => IcmpError::ParameterProblem {
                     pointer: u8::try_from(options.at()).unwrap_or(u8::MAX),
@@ -196,7 +197,8 @@ impl Stack {
                     let (protocol, payload) = (whole.protocol, whole.payload);
                     self.deliver_extended(&Arrived { protocol, payload, ..arrived }, true);
                 }
-                // The reassembled packet has another fragment header, which is not supported.
+                // The extension headers of the reassembled packet are valid, but contain a second
+                // fragment header. Fragments within fragments are not supported.
                 Ok(_) => self.counted.ip.in_header_errors += 1,
                 Err(_) => self.handle_extended_ipv6(&arrived),
             }
@@ -295,8 +297,8 @@ impl Stack {
                 return TransmitOutcome::QueuedOrDropped;
             }
         };
-        // If the first fragment is also the last one, the packet was sent whole, so it is not
-        // counted as fragmented.
+        // A packet whose first fragment is also the last fragment was sent whole, so it does not
+        // count as fragmented.
         let is_fragment = !(is_first && is_last);
         counted.fragments_created += u64::from(is_fragment);
         counted.fragmented += u64::from(is_fragment && is_last);

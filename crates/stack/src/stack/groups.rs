@@ -323,9 +323,9 @@ impl Stack {
     pub(crate) fn send_group_reports(&mut self, now: Instant) {
         if self.interface.groups.poll_timeout() <= now {
             let mut due = self.interface.groups.handle_timeout(now);
-            // Solicited-node groups serve address resolution, which a link without MAC addresses
-            // does not need, so their reports are omitted on such a link. Only the first shard
-            // sends reports, for all shards of the host.
+            // A link without MAC addresses needs no address resolution, and therefore no
+            // solicited-node groups. So their reports are omitted on such a link. On a host of
+            // several shards, only the first shard sends reports.
             let is_needed = |group: IpAddr| match group {
                 IpAddr::V6(group) if self.interface.capabilities.medium == Medium::Ip => {
                     !ipv6_multicast::is_solicited_node(group)
@@ -463,7 +463,8 @@ fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
         let is_exclude =
             matches!(record.kind, GroupRecordKind::IsExclude | GroupRecordKind::ToExclude);
         match written {
-            // The record does not fit even into an empty report, so it is dropped.
+            // This record is the first of an empty report, and still does not fit. It would fit
+            // into no report, so it is dropped.
             None if is_first => {}
             None => return,
             // A list of excluded sources cannot be split over several reports, so sources that do

@@ -381,9 +381,9 @@ impl Stack {
     }
 
     /// Moves a sender to the ring of another interface, if its next packet must leave over that
-    /// interface. For the host's own replies, only the next packet is moved. This happens if routes
-    /// have changed, or if the packets of one socket have several destinations. Returns whether the
-    /// sender or packet was moved.
+    /// interface. A packet can be in the wrong ring if routes have changed, or if one socket sends
+    /// to several destinations. For the host's own replies, only the next packet is moved, and the
+    /// sender stays. Returns whether the sender or packet was moved.
     #[cold]
     pub(super) fn move_sender(&mut self, sender: Sender) -> bool {
         if self.interface.fragmenter.is_busy() {
@@ -407,8 +407,8 @@ impl Stack {
         true
     }
 
-    /// Returns the destination of the next packet of a sender. Returns `None` if the packet
-    /// certainly leaves over the current interface, or if there is no packet.
+    /// Returns the destination of the next packet of a sender. Returns `None` if there is no
+    /// packet, or if it is certain that the packet leaves over the current interface.
     fn destination_of_next(&self, sender: Sender) -> Option<IpAddr> {
         let packet = match sender {
             Sender::Replies => match self.interface.replies.front()? {
@@ -453,8 +453,8 @@ impl Stack {
         let due = others.find(|other| other.poll_timeout() <= now).map(|other| other.number);
         if let Some(number) = due {
             self.serving(number, |stack| {
-                // The second method is not called if the first has run a timer. The caller counts
-                // each call as one timer of its budget.
+                // At most one timer runs in each call of this method, because the caller counts the
+                // call as one timer of its budget.
                 let _ = stack.handle_neighbor_timeout(now)
                     || stack.handle_interface_service_timeout(now);
             });
@@ -462,8 +462,8 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Is there an interface that has frames to send, and whose link did not lack room for frames
-    /// in its last turn?
+    /// Can any interface send frames now? The interface must have frames to send. Its last turn
+    /// must not have left frames unsent because the link had no room.
     pub(crate) fn can_transmit(&self) -> bool {
         self.all_interfaces().any(|known| !known.ready.is_empty() && !known.is_blocked)
     }

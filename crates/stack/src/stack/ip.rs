@@ -55,8 +55,8 @@ impl Stack {
     fn check_addresses(&mut self, arrived: &Arrived<'_>) -> Option<bool> {
         let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
-        // Consecutive packets often belong to one flow, so the addresses of the previous packet
-        // need not be checked again.
+        // Consecutive packets often belong to one flow. If the addresses are those of the previous
+        // packet, they are valid, because that packet was checked.
         if is_plain && self.interface.flow_cache.knows(hosts) {
             return Some(false);
         }

@@ -96,10 +96,10 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Serves waiting writers in the order of their arrival. A writer gets its memory immediately,
-    /// so that no other connection can take the memory, and so that the writable event is never
-    /// spurious. Each iteration removes one waiting writer, so the cost is amortised over the
-    /// writes that had to wait.
+    /// Serves waiting writers in the order of their arrival. A writer gets its memory at once,
+    /// before the application is notified. Otherwise another connection could take the memory
+    /// first, and the writable event would be wrong. Each iteration removes one waiting writer, so
+    /// the cost per write that had to wait is constant.
     #[inline]
     fn serve_writers(&mut self) {
         if self.memory.is_awaited() {

@@ -91,12 +91,12 @@ pub struct Stack {
     pub(crate) others: Vec<Box<Interface>>,
     /// The secret keys of the host, from which the keys of later added interfaces are derived.
     pub(crate) keys: Keys,
-    /// The result of the last route lookup for a destination other than this host; `None` before
-    /// the first lookup, and after a change of addresses or of the current interface.
+    /// The result of the most recent route lookup for a destination other than this host; `None`
+    /// before the first lookup, and after a change of addresses or of the current interface.
     pub(crate) cached_route: Option<CachedRoute>,
     /// The segments of one connection that are being coalesced: an ACK batch, or a GRO run of data;
-    /// `None` if nothing is being coalesced. Invariant: while segments wait for delivery, only the
-    /// receive path uses the stack.
+    /// `None` if nothing is being coalesced. Invariant: coalesced segments are delivered before
+    /// anything but the receive path uses the stack.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) path_mtus: PathMtus,
@@ -142,8 +142,8 @@ pub struct Stack {
     pub(crate) orphans: usize,
     /// Generator of the Identification field of IPv4 packets that carry TCP segments.
     pub(crate) identification: Identification,
-    /// The header template for the two addresses of the last opened connection, reused if the next
-    /// connection has the same addresses.
+    /// The header template for the two addresses of the connection that was opened most recently. A
+    /// new connection between the same addresses reuses the template.
     pub(crate) recent_headers: HostHeaders,
     /// The header template of the segments that one connection is sending in a batch.
     pub(crate) batch: BatchHeaders,
@@ -361,8 +361,7 @@ impl Stack {
         counters
     }
 
-    /// Returns the number of received segments that belonged to the same flow as the previous
-    /// segment.
+    /// Returns the number of received segments whose flow was that of the segment before.
     pub(crate) const fn flow_repeats(&self) -> u64 {
         self.flows.repeats().0 + self.interface.flow_cache.hits
     }

@@ -106,8 +106,9 @@ impl Stack {
 
     /// Handles a redirect, which names a better first hop for one destination (RFC 4861 §8.3). A
     /// redirect is accepted only from the current first hop to the destination, and only if router
-    /// discovery has found this router. A host that ignores router advertisements thus ignores
-    /// redirects too. The number of redirects is limited, and each expires after ten minutes.
+    /// discovery has found this router. So a host that ignores router advertisements ignores all
+    /// redirects, because it finds no routers. The number of redirects is limited, and each expires
+    /// after ten minutes.
     fn handle_redirect(
         &mut self,
         arrived: &Arrived<'_>,

@@ -101,7 +101,7 @@ impl Stack {
         }
     }
 
-    /// Continues a batch whose prepared segments have all been sent: commits them, asks the
+    /// Continues a batch whose segments have all been sent: commits these segments, asks the
     /// connection for further segments, and writes the first of these into `frame`. Returns the
     /// length of the frame in bytes, or `None` if the batch has ended.
     #[inline(never)]
@@ -140,8 +140,8 @@ impl Stack {
         frame
     }
 
-    /// Writes the next frame of any sender, for the cases that [`Stack::transmit_next_sender`] does
-    /// not handle itself. Returns `None` if no frame was written.
+    /// Writes the next frame of `sender`, if [`Stack::transmit_common_segment`] cannot write it.
+    /// Returns `None` if no frame was written.
     #[inline(never)]
     fn transmit_from_sender(
         &mut self,

@@ -185,7 +185,8 @@ impl Stack {
                 stack.interface.is_blocked = turn.is_ok_and(|turn| turn.blocked);
                 turn
             });
-            // The application may have removed the interface, but not yet its link.
+            // An unknown interface is no error: the application may have removed the interface, and
+            // still pass its link.
             let Ok(turn) = turn else { continue };
             all = match (all, turn) {
                 (Ok(all), Ok(turn)) => Ok(all.plus(turn)),
@@ -261,7 +262,7 @@ impl Stack {
     }
 
     /// Completes a turn after frames were received: runs timers and sends frames. `received` is the
-    /// number of received frames, or the error of the link.
+    /// number of received frames, or the error with which the link failed to receive.
     #[inline(always)]
     fn run_timers_and_transmit(
         &mut self,
@@ -270,8 +271,8 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // The error is handled by an early return, because it would otherwise occupy registers in
-        // the common path.
+        // An error is handled here, by an early return. If it were handled at the end, it would
+        // occupy registers until then, in the common case as well.
         let received = match received {
             Ok(received) => received,
             Err(error) => {

@@ -33,16 +33,16 @@ pub(crate) struct BatchHeaders {
     pub(crate) owner: Option<u32>,
     /// The segments that can be sent next without calling the connection.
     next: Batch,
-    /// All headers of a frame, including the TCP options. For each segment, `write` overwrites the
-    /// checksum and the sequence number, or in a batch of acknowledgements the checksum, the
-    /// acknowledgement number and the window.
+    /// All headers of a frame, including the TCP options. `write` copies them for each segment, and
+    /// overwrites the checksum and the sequence number in the copy. For a batch of
+    /// acknowledgements, it overwrites the checksum, the acknowledgement number and the window.
     bytes: [u8; LONGEST],
     /// Length of all headers in bytes.
     length: usize,
     /// Offset of the TCP header in a frame, in bytes.
     pub(crate) tcp: usize,
-    /// Contribution of the pseudo-header and the TCP header to the checksum, before folding, with
-    /// the overwritten fields taken as zero.
+    /// Contribution of the pseudo-header and the TCP header to the checksum, before folding. The
+    /// fields that `write` overwrites count as zero.
     sum: Sum,
     /// Length of each frame in bytes.
     frame: usize,
@@ -145,7 +145,7 @@ impl BatchHeaders {
     }
 
     /// Stops the batch from sending further frames. Returns the frames that were sent since the
-    /// last commit, which the caller must commit to the connection.
+    /// most recent commit, which the caller must commit to the connection.
     pub(crate) const fn take_sent(&mut self) -> SentFrames {
         self.next.count = 0;
         let count = core::mem::replace(&mut self.uncommitted, 0);
@@ -161,8 +161,8 @@ impl BatchHeaders {
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // Copying a constant number of bytes is faster. The payload overwrites the excess bytes
-        // behind the headers.
+        // A copy of constant length is faster, so the copy has the maximum length of the headers.
+        // If the headers are shorter, the payload then overwrites the excess bytes.
         let longest = TCP + LONGEST_TCP;
         frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;

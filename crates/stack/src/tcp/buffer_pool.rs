@@ -11,8 +11,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_tcp::SMALLEST_BUFFER_MEMORY;
 
-/// Maximum number of buffers in the pool. The writes of one turn take up to half of these buffers,
-/// and keep them until the peers' acknowledgements arrive in the turn after the next.
+/// Maximum number of buffers in the pool. The writes of one turn take up to half of these buffers.
+/// The acknowledgements that free them arrive in the turn after the next, so buffers for two turns
+/// are in use at a time.
 const CAPACITY: usize = 256;
 
 /// A pool of recently used memory, and the memory that buffers have given in exchange.
@@ -20,7 +21,8 @@ const CAPACITY: usize = 256;
 pub(crate) struct BufferPool {
     /// Whether the pool is used. The pool pays off only with many connections.
     is_enabled: bool,
-    /// A stack of memory to give to buffers. The most recently used memory is last.
+    /// A stack of memory to give to buffers. The memory at the end was used most recently, and is
+    /// given first.
     recent: Vec<Box<[u8]>>,
     /// Memory that buffers have given in exchange for memory of the pool. Invariants: `recent` and
     /// `exchanged` together have at most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`]
@@ -57,8 +59,9 @@ impl BufferPool {
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // The host sends the segment after writes to other connections, and receives the
-            // acknowledgement even later, so the prefetches have time to complete.
+            // Prefetching pays off here, because it has time to complete: the host first performs
+            // writes to other connections, then sends this segment, and later receives its
+            // acknowledgement.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
@@ -96,9 +99,9 @@ impl BufferPool {
     /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // A buffer that gets memory of the pool gives its own memory in exchange. If its connection
-        // ends before the memory is exchanged back, the pool reuses the memory that it got in
-        // exchange.
+        // `exchanged` contains the memory of buffers that now use memory of the pool. If such a
+        // connection ends without exchanging back, its memory stays in `exchanged`, and can be used
+        // here.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);
@@ -106,9 +109,9 @@ impl BufferPool {
         is_given
     }
 
-    /// Offers memory that the pool got in exchange to `exchange`, which swaps it with the memory of
-    /// a buffer if that buffer is empty. Returns true if the buffer then counts as using no memory
-    /// of the pool.
+    /// Passes memory of `exchanged` to `exchange`, which swaps it with the memory of a buffer if
+    /// that buffer is empty. Returns whether the buffer then counts as using its own memory. This
+    /// is also the case if `exchanged` is empty.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };

@@ -1,9 +1,10 @@
 //! The rate limit of challenge ACKs, for all connections together (RFC 5961 §7).
 //!
 //! If all connections shared a limit of known size, the limit would be a side channel. An attacker
-//! provokes all but one of the challenge ACKs on its own connection. The last challenge ACK then
-//! shows whether a forged segment has matched another connection (Cao et al., USENIX Security
-//! 2016). The limit of each second is therefore random.
+//! could use up all but one of the challenge ACKs of a second on its own connection. It then sends
+//! a forged segment for another connection. If the attacker can still provoke the last challenge
+//! ACK, the forged segment has provoked none (Cao et al., USENIX Security 2016). The limit of each
+//! second is therefore random.
 
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;

@@ -88,8 +88,8 @@ impl KeptFlow {
 impl CompactSocket {
     /// Packs `socket`. Returns `None` if its connection cannot be packed at present.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // The compact form needs no memory grant, because the host grants memory again before each
-        // step that may allocate memory.
+        // The compact form stores no memory grant. The host makes a new grant before each step that
+        // may allocate memory, so none is needed before.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
@@ -129,9 +129,9 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Returns whether TIME-WAIT is all that remains of the socket: it is an orphan, is still in
-    /// the tables of the host, and holds no buffer memory. The connection itself checks whether a
-    /// segment is left to send.
+    /// Returns whether a TIME-WAIT record suffices for the host's state of the socket: it is an
+    /// orphan, is still in the tables of the host, and holds no buffer memory. Whether the
+    /// connection has a segment left to send is checked elsewhere, by the connection.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }

@@ -2,8 +2,8 @@
 
 use linerate_tcp::{Config, SharedConfig};
 
-/// The default configuration, and the configuration that the application has chosen last. An
-/// application usually chooses one configuration for all of its connections, so most connections
+/// The default configuration, and the configuration that the application has chosen most recently.
+/// An application usually chooses one configuration for all of its connections, so most connections
 /// share one of these two copies.
 #[derive(Debug)]
 pub(crate) struct TcpConfigs {
@@ -16,7 +16,7 @@ pub(crate) struct TcpConfigs {
 pub(crate) enum ConfigChoice {
     /// The default configuration of the host.
     Default,
-    /// The configuration that the application has chosen last.
+    /// The configuration that the application has chosen most recently.
     Last,
 }
 

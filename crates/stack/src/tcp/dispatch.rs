@@ -15,8 +15,8 @@ use alloc::boxed::Box;
 use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
-/// Events about the path to the peer. The host itself reacts to these events, in addition to the
-/// application.
+/// Events about the path to the peer. The host itself reacts to these events, and also passes them
+/// to the application.
 pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU);
 
 /// The parts of a host that a step of a connection can affect.
@@ -29,8 +29,8 @@ pub(crate) struct StepEffects<'a> {
     pub(crate) events: &'a mut EventQueue,
 }
 
-/// Creates a [`StepEffects`] that borrows the fields of a host other than its sockets. It is a
-/// macro, because a method would borrow the whole host, so that no socket could stay borrowed.
+/// Creates a [`StepEffects`] that borrows only fields of a host which contain no sockets, so that a
+/// socket can stay borrowed. A method in place of this macro would borrow the whole host.
 macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
@@ -71,8 +71,8 @@ impl StepEffects<'_> {
         Dispatched::Fully
     }
 
-    /// Handles the effects of a read or write by the application, which does not change the TCP
-    /// state and causes no events.
+    /// Handles the effects of a read or write by the application. Such a step does not change the
+    /// TCP state and causes no events, so these are not checked.
     #[inline(always)]
     pub(crate) fn dispatch_read_or_write(
         mut self,

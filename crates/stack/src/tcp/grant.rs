@@ -1,8 +1,7 @@
 //! Records of a connection's last memory grant, and of its use of the buffer pool.
 
-/// The state of a connection's memory accounting at the last grant of buffer memory. The host
-/// compares it with the present state to recognise an outdated grant (see
-/// [`Memory`](super::memory::Memory)).
+/// The state of a connection's memory accounting when the host last granted buffer memory to it. If
+/// the present state differs, the grant is outdated (see [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,
@@ -13,8 +12,8 @@ impl Granted {
     /// The value of a connection that has no grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether further transfers of this connection cannot outdate the grant. The grant
-    /// then stays valid until some connection changes the amount of memory that it holds.
+    /// Returns whether the grant stays valid if only this connection transfers more data. The grant
+    /// then becomes outdated only when some connection changes the amount of memory that it holds.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

@@ -19,8 +19,8 @@ const PORTS: usize = 4;
 /// Length of the longest template in bytes, which is the IPv6 template.
 const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN in bytes. A new template is prepared for this length, because the first segment
-/// of a connection is nearly always a SYN.
+/// Length of a SYN in bytes. The length fields of a new template have this value, because the first
+/// segment of a connection is nearly always a SYN.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
@@ -31,18 +31,18 @@ const ECN: u8 = Ecn::Ce as u8;
 /// contributions to checksums, before folding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Ethernet header, IP header and ports of the last packet; the rest is unused. The next packet
-    /// has equal headers, unless its length or its ECN codepoint differs.
+    /// Ethernet header, IP header and ports of the most recent packet; the bytes behind them are
+    /// unused. Only the length and the ECN codepoint can differ in the next packet.
     bytes: [u8; LONGEST],
     version: Version,
-    /// Length of the last segment in bytes, and the ECN codepoint of its packet.
+    /// Length of the most recent segment in bytes, and the ECN codepoint of its packet.
     last: (u16, Ecn),
     /// Sum of the IPv4 header in `bytes`, with length, ECN codepoint and checksum field taken as
     /// zero.
     ip_sum: Sum,
     /// Sum of the ports and of a pseudo-header whose length is zero.
     tcp_sum: Sum,
-    /// Sum of the ports and of the pseudo-header of the last segment.
+    /// Sum of the ports and of the pseudo-header of the most recent segment.
     segment_sum: Sum,
 }
 
@@ -121,8 +121,9 @@ impl Headers {
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
     }
 
-    /// Recomputes the sum of the IPv4 header after a change of the header. The fields that depend
-    /// on the segment are reset, and `fit` sets them again for the next segment.
+    /// Recomputes the sum of the IPv4 header after a change of the header. Sets the fields that
+    /// depend on the segment to zero, because the sum excludes them. `fit` sets them for the next
+    /// segment.
     fn recompute_ip_sum(&mut self) {
         self.last = (0, Ecn::NotEct);
         let ip = &mut self.bytes[IP..];
@@ -222,8 +223,8 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let [a, b, c, d] = self.ports();
-        // The pseudo-header has no ports, so subtract the ports from the sum, by adding their
-        // complements.
+        // A partial checksum covers only the pseudo-header. `segment_sum` includes the ports, so
+        // they are subtracted, by adding their complements.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
@@ -341,9 +342,9 @@ impl Headers {
     }
 }
 
-/// The header template (without ports) and the timestamp offset of the connection that was opened
-/// last. The next connection is often between the same two hosts, on clients and on servers, and
-/// reuses both values.
+/// The header template, without ports, and the timestamp offset of the connection that was opened
+/// most recently. If the next connection is between these two hosts, it reuses both values. This is
+/// frequent on clients and on servers.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,
@@ -379,7 +380,7 @@ impl HostHeaders {
     }
 
     /// Writes the template for a connection with this flow into `headers`. Returns the generation
-    /// at which its MAC addresses were resolved, or [`UNRESOLVED`].
+    /// of routes and neighbours at which the MAC addresses were resolved, or [`UNRESOLVED`].
     #[inline(always)]
     pub(crate) fn write_for(&self, flow: &Flow, headers: &mut Headers) -> u64 {
         *headers = self.headers;

@@ -37,8 +37,8 @@ const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 /// connection is the bit length of the number of bytes that it holds.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// Divisor of the free memory that gives the memory limit of a connection which has transferred
-/// fewer bytes than it holds.
+/// Divisor for the memory limit of a connection that has transferred fewer bytes than it holds. The
+/// limit is the free memory divided by this number.
 const PART: usize = 16;
 
 /// Maximum number of connections of one class that are made to return memory in one pass.
@@ -64,7 +64,7 @@ pub(crate) struct Memory {
     /// Connections whose application waits for memory to write, in the order in which they began to
     /// wait. Invariant: while this list is not empty, less memory than the smallest buffer is free.
     waiting: List,
-    /// Whether memory was short at the last check.
+    /// Whether memory was short when this was last checked.
     pub(crate) was_short: bool,
     /// Number of changes to `held` and `waiting`. A memory grant is valid until this number
     /// changes.
@@ -86,7 +86,7 @@ impl Memory {
     }
 
     /// Returns the memory grant for a connection that holds `held` bytes. `has_moved` says whether
-    /// the connection has transferred at least `held` bytes.
+    /// the connection has transferred at least `held` bytes, and may therefore hold more memory.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -110,9 +110,10 @@ impl Memory {
     /// that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // If `changes` is equal, the number of held bytes has not changed since the last grant, and
-        // the number of transferred bytes only grows. So a connection that had transferred enough
-        // at the last grant needs no new check.
+        // A grant is outdated if some connection has changed the memory that it holds (`changes`).
+        // It is also outdated once this connection has transferred as many bytes as it holds. The
+        // latter happens only once while `changes` is equal, because the number of transferred
+        // bytes only grows.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -122,7 +123,8 @@ impl Memory {
     }
 
     /// Returns whether no connection has changed the memory that it holds since the last grant of
-    /// `socket`. If `socket` has transferred as much as it holds, its grant is then up to date.
+    /// `socket`. If so, its grant is up to date, provided that it had transferred as many bytes as
+    /// it holds by then.
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes

@@ -66,9 +66,9 @@ pub(crate) struct TcpSocket {
     /// Number of bytes of buffer memory that the connection holds according to the host's
     /// accounting.
     pub(crate) held: usize,
-    /// Upper bound of the time for which the connection's timer is armed; [`Instant::NEVER`] if no
-    /// bound is known. A new deadline that is not earlier than this bound needs no change of the
-    /// timer wheel.
+    /// A time at or after the time for which the connection's timer is armed; [`Instant::NEVER`] if
+    /// no such time is known. A new deadline at or after this time needs no change of the timer
+    /// wheel.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
     /// Maximum size of a segment that the connection may write, in bytes.
@@ -86,8 +86,8 @@ pub(crate) struct TcpSocket {
     /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
     pub(crate) connection: Connection,
-    /// Hash of the connection's flow, stored because the removal of the connection from the flow
-    /// table needs it again.
+    /// Hash of the connection's flow. The insertion into the flow table has computed it, and the
+    /// removal needs it again.
     pub(crate) flow_hash: FlowHash,
 }
 

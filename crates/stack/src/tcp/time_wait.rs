@@ -45,16 +45,17 @@ impl TimerId for TcpTimer {
 #[derive(Debug)]
 pub(crate) struct TimeWait {
     /// All connections in TIME-WAIT. Invariant: the TIME-WAIT records in the list are in the order
-    /// in which they end.
+    /// in which they end, except records with a timer of their own.
     pub(crate) list: List,
-    /// Latest end of TIME-WAIT of the records in the queue; [`Instant::ZERO`] if there is none. A
-    /// record that has left the queue may still determine this time.
+    /// Latest end of TIME-WAIT that was given to the timer of the queue since the queue last
+    /// contained no record; [`Instant::ZERO`] if there is none. No record that this timer ends can
+    /// end later.
     pub(crate) latest: Instant,
-    /// Time between the end of the first record and the expiry of the queue's timer.
+    /// Delay of the queue's timer: the timer expires this long after the end of the first record.
     pub(crate) delay: Duration,
-    /// Number of entries without a TIME-WAIT record that were moved to the back of the list, since
-    /// a record was last added, removed or found. If this number reaches the length of the list,
-    /// the list contains no record.
+    /// Number of connections without a TIME-WAIT record that were moved from the front to the back
+    /// of the list. The count restarts when a record is added, removed or found at the front. If
+    /// this number reaches the length of the list, the list contains no record.
     pub(crate) skipped: usize,
 }
 

@@ -81,8 +81,8 @@ impl Default for UdpOptions {
 pub struct ReceivedSegments {
     /// The total size of all datagrams in bytes.
     pub length: usize,
-    /// The size of each datagram in bytes. The last datagram may be shorter. A single datagram can
-    /// be empty.
+    /// The size of each datagram in bytes, except the last datagram, which may be shorter. Zero if
+    /// a single empty datagram was received.
     pub segment: usize,
     /// The address and port of the sender.
     pub from: SocketAddr,
@@ -111,10 +111,11 @@ pub(crate) struct UdpSocket {
     /// The number of the interface over which datagrams to multicast groups leave; `None` if the
     /// application has chosen no interface.
     pub(crate) multicast_interface: Option<u32>,
-    /// Whether the send queue was too full for a datagram, and no
-    /// [`UdpEvent::Writable`](crate::UdpEvent::Writable) has followed yet.
+    /// Whether the application waits for room: a datagram did not fit into the send queue, and no
+    /// [`UdpEvent::Writable`](crate::UdpEvent::Writable) was reported since.
     pub(crate) wants_writable: bool,
-    /// An error that the network has reported, which the next call of the application returns.
+    /// An error about a sent datagram, which the next call of the application returns: an ICMP
+    /// error, or a next hop that did not answer address resolution.
     pub(crate) error: Option<Error>,
     /// The state of the forwarded flow, if a forwarder has created the socket.
     pub(crate) forwarded: Option<UdpFlow>,
@@ -133,7 +134,7 @@ pub(crate) enum UdpFlowList {
 pub(crate) struct UdpFlow {
     /// The time without a datagram after which the flow ends.
     pub(crate) idle: Duration,
-    /// The time of the last datagram.
+    /// The time of the most recent datagram of the flow.
     pub(crate) last: Instant,
     pub(crate) list: UdpFlowList,
 }

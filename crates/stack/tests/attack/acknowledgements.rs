@@ -18,8 +18,8 @@ fn window_and_acknowledged(test: &mut AttackTest) -> (u64, u64) {
     )
 }
 
-/// RFC 5681 §3.1: the congestion window grows by the number of bytes acknowledged, not by the
-/// number of acknowledgements.
+/// RFC 5681 §3.1: the congestion window grows by the number of bytes acknowledged. A peer that
+/// acknowledges the data in many small steps must not make it grow faster.
 #[test]
 fn dividing_acknowledgements_opens_the_window_no_further() {
     let _alone = alone();
@@ -61,8 +61,8 @@ fn acknowledgements_of_data_never_sent_are_ignored() {
     assert_eq!(acknowledged, 0, "the acknowledgements were accepted");
 }
 
-/// Optimistic acknowledgements harm only the peer that sends them, because lost data is not
-/// retransmitted to this peer. The other connections keep their share of the link.
+/// A peer acknowledges data before it has received it. This harms only the peer itself, because
+/// lost data is not retransmitted to it. The other connections keep their share of the link.
 #[test]
 fn optimistic_acknowledgements_take_no_share_from_other_connections() {
     let _alone = alone();
@@ -102,8 +102,9 @@ fn random_sack_blocks_do_no_lasting_harm() {
                 sack.push(any_block(intruder, &peer));
             }
             if index == 0 {
-                // Each turn also brings a SACK block of all data in flight, and an empty SACK
-                // block.
+                // The first acknowledgement of each turn also carries two blocks that are not
+                // random. One covers all data in flight after the first byte, and the other is
+                // empty.
                 sack.push(SackBlock { left: peer.expected + 1, right: peer.highest });
                 sack.push(SackBlock { left: peer.highest, right: peer.highest });
             }
@@ -113,8 +114,8 @@ fn random_sack_blocks_do_no_lasting_harm() {
     becomes_honest(&mut baseline.test, &mut peer);
 }
 
-/// A receiver that loses one segment of eight, reports the data beyond the holes by SACK, and
-/// discards all of it from time to time (RFC 2018 §8).
+/// A receiver that loses one segment of eight, and reports the data beyond the holes by SACK. From
+/// time to time, it discards all data that it has reported (RFC 2018 §8).
 struct Forgetful {
     peer: Peer,
     held: BTreeMap<u32, Vec<u8>>,

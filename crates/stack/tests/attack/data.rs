@@ -7,8 +7,8 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
-/// Limit of the buffer memory of all connections, in bytes. The buffers of all hostile peers could
-/// hold three times as much.
+/// Limit of the buffer memory of all connections, in bytes. This is a third of the memory that the
+/// buffers of all hostile peers could hold.
 const BUDGET: usize = 4 << 20;
 const GUESTS: usize = 100;
 
@@ -16,16 +16,16 @@ const GUESTS: usize = 100;
 /// flight.
 const CONNECTION: usize = 32 << 10;
 
-/// Each byte that the application reads equals a byte that one of the overlapping segments carried
-/// for this position. Once the holes are filled, the application can read all data.
+/// Overlapping segments carry different values for the same position of the stream. The application
+/// must read one of these values. Once the holes are filled, it can read all data.
 #[test]
 fn contradictory_overlapping_data_is_read_once() {
     let _alone = alone();
     let mut baseline = Baseline::new(1);
     let peer = baseline.test.connect_intruder(0, u16::MAX);
     const STREAM: usize = 40_000;
-    // The values sent for each position of the stream: bit n is set if the value n was sent (0 to
-    // 7).
+    // For each position of the stream, the values from 0 to 7 that were sent for it: bit n is set
+    // if the value n was sent.
     let mut sent = vec![0_u8; STREAM];
     let start = peer.next;
     let mut filled = 0_usize;
@@ -71,7 +71,8 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let full =
         baseline.test.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
     assert!(full > 10_000, "only {full} fragments were refused");
-    // Once the applications read again, the whole window is usable as before.
+    // The applications read again, so that the receive window opens. The whole window can then be
+    // used as before the attack.
     baseline.test.guests_read = true;
     let mut next = peer.next;
     baseline.test.run(TURN * 300, |intruder, _| {

@@ -39,8 +39,8 @@ const ATTACK_TIME: Duration = Duration::from_secs(2);
 /// Bytes in the send and receive buffer of a connection when both are full.
 const BUFFERS: usize = 2 * (64 << 10);
 
-/// Bytes that the frames of a turn occupy in the test itself. The allocator counts them with the
-/// host's memory.
+/// Bytes that the frames of a turn occupy in the test. The allocator cannot distinguish them from
+/// the host's memory, so the limit includes them.
 const FRAMES: usize = FRAMES_A_TURN * 3 * 2_048;
 
 /// A host, and measurements of its goodput and its memory without an attack.
@@ -70,9 +70,10 @@ impl Baseline {
         Self { test, moved, held, variation }
     }
 
-    /// Attacks for [`ATTACK_TIME`]. The legitimate transfers must move nine tenths of the baseline.
-    /// The host must not allocate more than `limit` bytes beyond the baseline. Connections that the
-    /// attacker has opened before count against this limit.
+    /// Attacks for [`ATTACK_TIME`]. In this time, the legitimate transfers must move at least nine
+    /// tenths of the bytes of the baseline. The host must not allocate more than `limit` bytes
+    /// beyond the baseline, including memory for connections that the attacker has opened before
+    /// this call.
     #[track_caller]
     fn attack(&mut self, limit: usize, attack: impl FnMut(&mut Intruder, &[Captured])) {
         MEMORY.reset_peak_usage();

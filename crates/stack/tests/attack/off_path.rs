@@ -63,9 +63,9 @@ fn resets_in_the_window_get_rate_limited_challenge_acks() {
     baseline.attack(64 << 10, |intruder, _| {
         for index in 0..FRAMES_A_TURN {
             let [from, to] = ends[index % ends.len()];
-            // The last acknowledgement number that was observed equals the next sequence number of
-            // the segments to the host under attack, or is slightly smaller. So `seq` is in the
-            // window, but is not the exact next sequence number.
+            // The next sequence number is at or shortly after the most recent acknowledgement
+            // number that was observed. So `seq` is in the window, but is not the next sequence
+            // number.
             let Some(next) = seen.last_ack(from.port()) else { continue };
             let seq = next + 20_000 + intruder.below(10_000);
             let header = TcpHeader { seq, flags: TcpFlags::RST, ..TcpHeader::default() };
@@ -120,8 +120,8 @@ fn icmp_errors_with_invented_quotes_have_no_effect() {
             let real = quote(from, to, seq);
             let elsewhere = SocketAddrV4::new(Ipv4Addr::from_bits(seq), 80);
             match index % 8 {
-                // Fragmentation needed with an MTU of 68 bytes. The quoted addresses are those of a
-                // real connection, then of an invented one.
+                // These errors report an MTU of 68 bytes. The first quotes the addresses of a real
+                // connection, and the second those of an invented one.
                 0 | 1 => icmp(intruder, 3, 4, 68, &real),
                 2 => icmp(intruder, 3, 4, 68, &quote(from, elsewhere, seq)),
                 // Port, protocol and host unreachable.

@@ -40,7 +40,8 @@ fn a_window_that_shrinks_below_the_data_in_flight_does_no_harm() {
     baseline.attack(BUFFERS, |intruder, captured| {
         peer.note_all(captured);
         turn += 1;
-        // The window is open for a turn, and then shrinks far below the data in flight.
+        // In every eighth turn the window is open. In the other turns it shrinks step by step, far
+        // below the data in flight.
         for step in 0..16 {
             let window = if turn.is_multiple_of(8) { 20_000 } else { 1_000 - step * 60 };
             peer.acknowledge(intruder, peer.expected, window, SackBlocks::default());

@@ -100,8 +100,8 @@ fn a_datagram_is_delivered_whole_or_not_at_all() {
                 delivered += 1;
             }
         }
-        // The network loses one fragment in a hundred, and each datagram has six. So about 94 % of
-        // the datagrams arrive, which is 470 of 500.
+        // The network loses one fragment in a hundred, and a datagram needs six fragments. So about
+        // 94 % of the 500 datagrams arrive, which is 470.
         assert!((420..500).contains(&delivered), "{delivered} of 500 datagrams");
         let counted = pair.stack(Side::Right).counters().ip;
         assert_eq!((counted.reassembly_ok, counted.reassembly_overlaps), (delivered, 0));
@@ -258,8 +258,8 @@ fn a_segment_in_fragments_reaches_its_listener() {
     assert!(flags.contains(TcpFlags::SYN | TcpFlags::ACK));
 }
 
-/// The link's mark "checksum verified" on a fragment says nothing about the checksum of the whole
-/// datagram, so the host must verify the checksum of the datagram itself.
+/// For a fragment, the link's mark "checksum verified" cannot mean the checksum of the whole
+/// datagram. The host must therefore verify this checksum after reassembly.
 #[test]
 fn the_checksum_of_a_reassembled_datagram_is_verified() {
     for hosts in VERSIONS {

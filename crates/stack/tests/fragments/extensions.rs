@@ -83,8 +83,8 @@ fn unknown_options_have_the_effect_that_their_type_selects() {
             assert_eq!(receive(&mut pair, Side::Left, left).is_ok(), is_delivered);
         }
     }
-    // Only the option type with the highest bits `10` is reported if the packet was sent to a
-    // multicast group (RFC 4443 §2.4 e.3).
+    // If the packet was sent to a multicast group, an unknown option is reported only if its type
+    // begins with the bits `10` (RFC 4443 §2.4 e.3).
     let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0x9f))), option);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0xdf))), None);

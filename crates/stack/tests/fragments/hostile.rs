@@ -29,7 +29,8 @@ fn overlapping_fragments_discard_their_datagram() {
         let counted = pair.stack(Side::Left).counters().ip;
         assert_eq!((counted.reassembly_overlaps, counted.reassembly_failures), (1, 1));
         assert_eq!((counted.in_discards, counted.reassembly_ok), (2, 0));
-        // Other datagrams are not affected, and the discarded one causes no error later.
+        // Other datagrams are not affected. The discarded datagram causes no "time exceeded" error
+        // when its reassembly would have timed out.
         let other = Part { identification: 8, ..Part::udp(0, &whole[..32], true) };
         deliver(&mut pair, hosts, other);
         deliver(&mut pair, hosts, Part { offset: 32, more: false, payload: &whole[32..], ..other });
@@ -157,7 +158,8 @@ fn floods_of_first_fragments_stay_within_the_limits() {
         let payload = data(1_400);
         for identification in 0..2_000 {
             let part = Part { identification, ..Part::udp(0, &payload, true) };
-            // Each step checks that the memory is within the limits.
+            // The function `deliver` checks after each fragment that the memory is within the
+            // limits.
             assert_eq!(deliver(&mut pair, hosts, part).len(), 0);
         }
         let counted = pair.stack(Side::Left).counters().ip;

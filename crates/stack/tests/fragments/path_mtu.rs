@@ -184,8 +184,8 @@ fn reports_about_datagrams_of_no_socket_are_ignored() {
         let ports = if hosts[0].is_ipv4() { 20 } else { 40 };
         let mut other_port = sent.clone();
         other_port[ports + 1] ^= 1;
-        // Neither error is accepted: the MTU of the first is not smaller than the packet, and the
-        // second quotes a port without a socket.
+        // Both errors are ignored. The MTU of the first is not smaller than the quoted packet. The
+        // second quotes a port on which this host has no socket.
         answers(&mut pair, too_big(hosts, &sent, 1_500));
         answers(&mut pair, too_big(hosts, &other_port, 1_300));
         send(&mut pair, left, hosts, 1_400);

@@ -95,7 +95,7 @@ impl Peer {
         sent
     }
 
-    /// Runs the host for a time, and returns the frames that it sends.
+    /// Runs the host for the time `span`, and returns the frames that it sends.
     pub(crate) fn run(&mut self, span: Duration) -> Vec<Sent> {
         let end = self.now + span;
         let mut sent = self.transmit();

@@ -8,7 +8,7 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Expires all timers that are due at `now`. Returns them by ascending number.
+/// Expires all timers that are due at `now`, and returns their numbers in ascending order.
 fn expired(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
     let mut ids: Vec<_> = core::iter::from_fn(|| wheel.expire(at(now))).collect();
     ids.sort_unstable();
@@ -89,7 +89,8 @@ fn a_million_timers_expire_in_order_at_constant_cost_each() {
 }
 
 proptest! {
-    /// The wheel expires the timers that a plain list of deadlines expires, at most one tick later.
+    /// In any sequence of operations, the wheel expires the same timers as an array that stores
+    /// each timer's deadline. A timer expires at most one tick after its deadline.
     #[test]
     fn the_wheel_agrees_with_a_list(
         steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),

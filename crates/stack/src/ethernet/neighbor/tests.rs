@@ -326,8 +326,8 @@ fn forged_addresses_do_not_evict_resolved_neighbours() {
 }
 
 proptest! {
-    /// The invariants hold after any sequence of operations. As long as the cache has room for all
-    /// neighbours, no neighbour is requested twice within a second.
+    /// The invariants hold after any sequence of operations. If the cache has room for all
+    /// neighbours (`roomy`), no neighbour is requested twice within a second.
     #[test]
     fn requests_stay_a_second_apart(
         roomy: bool,
@@ -357,8 +357,8 @@ proptest! {
                 let IpAddr::V4(host) = request.address else { panic!("{request:?}") };
                 let last = sent[usize::from(host.octets()[3])].replace(now);
                 if let Some(last) = last {
-                    // Timers may be one tick late, but never early, so two requests are at least
-                    // one interval apart.
+                    // Timers may be one tick late, but never early. So the interval between two
+                    // requests may exceed the nominal interval, but is never shorter.
                     prop_assert!(!roomy || now.since(last) >= INTERVAL, "{request:?}");
                 }
             }

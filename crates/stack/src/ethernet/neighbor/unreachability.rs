@@ -9,15 +9,15 @@ use linerate_wire::MacAddress;
 
 /// Time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Minimum and maximum of the reachable time that a router can set. These limits, and the limits of
-/// the interval below, restrict a rogue router. They bound the number of solicitations that it can
+/// Minimum and maximum of the reachable time that a router can set. These limits, and
+/// `INTERVAL_LIMITS`, restrict a rogue router. They bound the number of solicitations that it can
 /// cause, and the time for which a vanished neighbour stays in the cache.
 const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// A connection through a neighbour, and the number of bytes that the peer had acknowledged when
-/// the connection last used the neighbour. A different number later confirms that the neighbour is
-/// reachable.
+/// A connection through a neighbour, and its progress when it was stored: the number of bytes that
+/// the peer had acknowledged. If this number has changed later, packets pass the neighbour, so the
+/// neighbour is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
     pub(crate) connection: TcpHandle,

@@ -9,7 +9,7 @@ fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect()
 }
 
-/// Returns the fragments of a packet; empty if the packet cannot be fragmented.
+/// Returns the fragments of a packet. Returns an empty vector if the packet cannot be fragmented.
 fn fragments(packet: &[u8], mtu: usize) -> Vec<Vec<u8>> {
     let mut fragmenter = Fragmenter::new();
     fragmenter.begin(packet, MacAddress::ZERO, mtu, 0x12_3456);

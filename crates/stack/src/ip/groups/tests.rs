@@ -165,7 +165,7 @@ fn a_query_about_sources_is_answered_with_those_that_are_received() {
     query(&mut groups, at(20_000), &about(&[2]));
     query(&mut groups, at(20_000), &about(&[]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
-    // A query about more sources than the limit is answered like a query about all sources.
+    // A query about more sources than the host stores is answered like a query about all sources.
     query(&mut groups, at(30_000), &about(&[2, 3, 4]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
     let other = [0x11, 10, 0, 0, 239, 1, 1, 2, 2, 125, 0, 0];

@@ -106,9 +106,9 @@ impl Stack {
     /// Does any forwarder accept packets to `address`, which is not an address of this host?
     ///
     /// Link-local IPv6 addresses are excluded, because routers do not forward packets to them (RFC
-    /// 4291 §2.5.6). IPv4-mapped IPv6 addresses are excluded too (RFC 4291 §2.5.5.2): they would
-    /// circumvent filters for IPv4 addresses, and an application that connects to such a
-    /// destination would reach the IPv4 host.
+    /// 4291 §2.5.6). IPv4-mapped IPv6 addresses are excluded too (RFC 4291 §2.5.5.2): an
+    /// application that connects to such a destination would reach the IPv4 host, past all filters
+    /// for IPv4 addresses.
     pub(crate) fn forwards_to(&self, address: IpAddr) -> bool {
         !self.forwarding.forwarders.is_empty()
             && !address.is_multicast()
@@ -146,8 +146,8 @@ impl Stack {
         if let Some(place) = self.forwarding.of_listener(listener) {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
-            // The cached addresses may be destinations of the forwarder, for which this host no
-            // longer accepts packets.
+            // The flow cache may contain addresses of other hosts to which this forwarder accepted
+            // packets. This host no longer accepts packets to them.
             self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         }
     }

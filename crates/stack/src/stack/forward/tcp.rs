@@ -101,15 +101,16 @@ impl Stack {
         Some(self.forwarding.forwarders[place].listener)
     }
 
-    /// Handles a SYN for the forwarder with this `listener`: calls its hook, unless the handshake
-    /// is already deferred.
+    /// Handles a SYN for the forwarder with this `listener`. If the handshake is already deferred,
+    /// the SYN is a retransmission or a new attempt of the client. Otherwise, calls the hook of the
+    /// forwarder.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(&flow) {
             let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
             let known = known.and_then(|(known, _)| Segment::parse(known.payload).ok());
-            // A SYN with a different sequence number belongs to a new attempt of the client, so it
-            // replaces the stored SYN.
+            // A SYN with another sequence number than the stored SYN is a new attempt of the
+            // client, so it replaces the stored SYN.
             if known.is_none_or(|known| known.seq != syn.seq) {
                 self.forwarding.records.replace(index, packet_of(arrived, syn));
             }

@@ -33,8 +33,8 @@ impl Stack {
             return ORDINARY;
         }
         let hosts = &arrived.hosts;
-        // The SYN-ACK carries the cookie in the option kind that the client has used, standard or
-        // experimental.
+        // Fast Open options have a standard and an experimental kind. The SYN-ACK carries the
+        // cookie in the kind that the client has used.
         let cookie =
             Some(self.fast_open_cookies.make(now, hosts).carried(received.is_experimental()));
         if received.is_request() {
@@ -54,8 +54,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection that was opened by Fast Open to the accept queue, and to the connections
-    /// with a pending handshake.
+    /// Adds a connection that was opened by Fast Open to the accept queue. Also records that its
+    /// handshake is pending.
     #[cold]
     pub(super) fn enter_pending(&mut self, index: u32, connection: u32) {
         if let Some(handle) = self.sockets.listen_handle(index) {
@@ -69,8 +69,8 @@ impl Stack {
         self.make_acceptable(index, connection);
     }
 
-    /// Removes a connection whose handshake has ended from the connections with a pending
-    /// handshake.
+    /// Removes the record that the handshake of a connection is pending, because the handshake has
+    /// ended.
     #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
@@ -78,14 +78,14 @@ impl Stack {
             .sockets
             .tcp_at(index)
             .is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
-        // The listener may have been closed since the connection was opened.
+        // The listener may have been closed while the handshake was pending.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);
         }
     }
 
-    /// Counts the connections of a listener whose Fast Open handshake is pending, to check the
-    /// number that the listener itself keeps.
+    /// Counts the Fast Open connections of a listener whose handshake is pending. A check compares
+    /// the result with the counter of the listener.
     pub(super) fn count_pending(&self, handle: ListenHandle) -> usize {
         let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
         self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()

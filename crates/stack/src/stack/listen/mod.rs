@@ -126,8 +126,8 @@ impl Stack {
         let (handle, socket) = self.sockets.full_entry(index)?;
         (socket.owner, socket.is_mapped) = (Owner::Application, is_mapped);
         let (connection, peer) = (&socket.connection, socket.shown_remote());
-        // The application did not receive the events of the connection from before this call. Those
-        // that still hold are therefore noted again.
+        // Events before this call were not reported, because the application did not own the
+        // connection. So events whose condition is still true are noted now.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());

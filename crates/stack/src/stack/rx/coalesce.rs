@@ -112,8 +112,9 @@ impl Stack {
         let is_pending = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
-        // All segments of a run share one arrival time, so the run ends at a frame that would
-        // advance the clock. Once the clock has reached `now`, no frame advances it.
+        // The connection handles all segments of a run at one time: the arrival of the first. So
+        // the run ends before a frame that arrived later. Arrival times count as at most `now`, so
+        // once the clock is at `now`, no frame counts as later.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -148,8 +149,8 @@ impl Stack {
     }
 
     /// Handles `frame` and the frames `after` it that continue an ACK batch. Each such
-    /// acknowledgement has the predicted headers and acknowledges more data than the previous one.
-    /// Returns the first frame that does not continue the batch.
+    /// acknowledgement has the predicted headers and acknowledges more data than the
+    /// acknowledgement before. Returns the first frame that does not continue the batch.
     #[inline(never)]
     fn continue_acks<'a>(
         &mut self,
@@ -205,9 +206,10 @@ impl Stack {
         other
     }
 
-    /// Adds `segment` to an ACK batch of its connection, or begins a batch with it. Returns false
-    /// if neither is possible; the pending segments have then been delivered. `segment` must have
-    /// neither data nor an ECN codepoint. `next` predicts the header of the next acknowledgement.
+    /// Adds `segment` to the pending ACK batch of its connection, or begins a batch with it.
+    /// `segment` must have neither data nor an ECN codepoint. Returns false if `segment` cannot be
+    /// coalesced; segments that were pending before have then been delivered. `next` predicts the
+    /// header of the next acknowledgement.
     #[inline(always)]
     pub(crate) fn coalesce_ack(
         &mut self,
@@ -281,8 +283,8 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // A single segment in a batch of frames suggests an exchange of requests and responses, in
-        // which the next segment does not continue the run. So the run ends.
+        // A run of one segment in this batch of frames suggests an exchange of requests and
+        // responses. Its next segment would not continue the run, so the run ends.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

@@ -29,9 +29,9 @@ impl Stack {
     }
 
     /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata. The packet
-    /// has so much data that one pass for copy and checksum is faster than two. The data of a
-    /// predicted segment is copied into the receive buffer while its checksum is computed, and
-    /// becomes readable only if the checksum is correct.
+    /// must have so much data that one pass for both copy and checksum is faster than two passes.
+    /// The data of a predicted segment is thus written into the receive buffer before its checksum
+    /// is known. The data becomes readable only if the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -55,8 +55,8 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // The segment is parsed a second time, because keeping the first result during the
-            // checksum would cost a write to memory.
+            // The segment was parsed before the checksum was verified. Parsing it again costs less
+            // than keeping the first result in memory meanwhile.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
@@ -92,8 +92,8 @@ impl Stack {
         self.handle_cached_flow::<V, false>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata.
-    /// Packets that are invalid or need the general code go to the exception path.
+    /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata. Invalid
+    /// packets, and packets that this function does not support, go to the exception path.
     ///
     /// Predicted segments are delivered here, while the parsed segment is still in registers. Other
     /// segments are parsed again by the function that handles them, which costs less than writing
@@ -130,7 +130,8 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // `self.coalesced` is `None` already, so it is written only if a batch has begun.
+            // `self.coalesced` is `None` here, so the assignment is inside the `if`: without a
+            // batch, no write to memory is needed.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;
@@ -140,8 +141,8 @@ impl Stack {
                 return self.deliver_unpredicted(index, packet);
             };
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // The control segment has nearly always changed the state of the connection, which the
-            // fast path of the dispatch does not handle.
+            // The segment opens or closes the connection, so it has nearly always changed the
+            // state. The fast path of the dispatch does not handle a change of state.
             return self.dispatch_slowly(index);
         }
         self.memory.supply(socket);
@@ -221,8 +222,8 @@ impl Stack {
         segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
     }
 
-    /// Passes the segment in `frame` to its connection, for frames with metadata or an ECN
-    /// codepoint, or while coalesced segments are pending.
+    /// Passes the segment in `frame` to its connection. Used for a frame with metadata, for a
+    /// packet with an ECN codepoint, and while coalesced segments are pending.
     #[inline(never)]
     fn deliver_unusual<V: Version>(
         &mut self,
@@ -255,15 +256,15 @@ impl Stack {
         self.memory.supply(socket);
         if let Some(run) = ControlRun::of(&socket.connection, &segment) {
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // A control segment has nearly always changed the state of the connection, which the
-            // fast path of the dispatch does not handle.
+            // The segment opens or closes the connection, so it has nearly always changed the
+            // state. The fast path of the dispatch does not handle a change of state.
             return self.dispatch_slowly(index);
         }
         self.deliver_unpredicted(index, packet);
     }
 
-    /// Passes a segment that fulfils none of the predictions to the general segment processing of
-    /// its connection, which must not be compact.
+    /// Passes a segment to the general segment processing of its connection, which must not be
+    /// compact. Used for a segment that no prediction of the connection matches.
     #[inline(never)]
     fn deliver_unpredicted<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
@@ -276,8 +277,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame that does not belong to the cached flow. If the frame has the same link
-    /// header and addresses as the previous packet, these are not checked again.
+    /// Handles a frame that does not belong to the cached flow. If its link header and its
+    /// addresses are those of the previous packet, these headers are not checked again.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {

@@ -53,8 +53,8 @@ impl Stack {
                 self.handle_plain_frame(now, frame.bytes, frame.arrived);
                 continue;
             }
-            // The iterator is copied, because taking a reference to `frames` itself would force it
-            // out of registers into memory.
+            // A copy of the iterator is passed. A reference to `frames` itself would force the
+            // iterator out of registers into memory.
             let mut after = frames;
             let other = self.continue_run(now, frame, &mut after);
             frames = after;

@@ -42,16 +42,16 @@ impl Stack {
         received
     }
 
-    /// Handles a frame of the batch. If the prefetch has found its connection, the frame takes the
-    /// fast path of the flow cache.
+    /// Handles a frame of the batch. If the prefetch has found the connection of this frame, the
+    /// flow cache handles the frame, although the previous frame belonged to another flow.
     #[inline(never)]
     fn handle_prefetched(&mut self, now: Instant, frame: RxFrame<'_>) {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
-            // The addresses need no check before they enter the flow cache: the prefetch finds only
-            // connections with other hosts, whose addresses were checked when the connection was
-            // opened.
+            // Addresses in the flow cache count as checked. That is true for these: the prefetch
+            // finds only connections with other hosts, whose addresses were checked when the
+            // connection was opened.
             self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));
@@ -61,9 +61,10 @@ impl Stack {
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
-            // The prefetch has put the flow into the one-entry cache of the flow table. If the
-            // frame hit this entry, it was counted as a repetition of the previous flow, which the
-            // counter `prefetched` corrects. Otherwise the cache gets its previous entry back.
+            // The prefetch has put the flow of this frame into the one-entry cache. A frame that
+            // hit this entry was counted as belonging to the flow of the previous frame, which the
+            // counter `prefetched` corrects. After any other frame, the cache gets its previous
+            // entry back.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {

@@ -16,8 +16,9 @@ impl Stack {
         let may = self.unconnected.admit() || arrived.arrival.is_local;
         if self.unconnected.is_spent() {
             cold_path();
-            // The ring of local senders is served after the received segments of connections. Its
-            // entry `Replies` causes a call of [`Stack::serve_unconnected`].
+            // The entry `Replies` in the ring of local senders causes a call of
+            // [`Stack::serve_unconnected`]. This ring is served after the received segments of
+            // connections.
             self.local_ready.push(Sender::Replies);
         }
         if may {
@@ -56,8 +57,8 @@ impl Stack {
         }
     }
 
-    /// Handles a segment that has waited. Its headers and checksum were verified on arrival.
-    /// Meanwhile a connection for the segment may have been opened.
+    /// Handles a segment that has waited. Its headers and checksum were verified on arrival. A
+    /// connection for the segment may have been opened since then.
     fn handle_waiting(&mut self, bytes: &[u8]) {
         let arrival = Arrival::of_stored(self.now);
         let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };

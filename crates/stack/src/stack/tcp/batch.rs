@@ -1,8 +1,9 @@
 //! Transmission of a batch: after the first segment of a connection, further segments are written
 //! from one header template ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
 //!
-//! While a link takes one frame after another, no other method of the host can be called. Therefore
-//! the stack updates the connection once for all sent frames, when the batch is committed.
+//! While a link takes the frames of a batch, no other method of the host can be called. So nothing
+//! else reads the state of the connection, and this state is updated only once for all sent frames,
+//! when the batch is committed.
 
 use crate::link::{FrameSlots, TxFrame};
 use crate::ready::Sender;
@@ -57,8 +58,9 @@ impl Stack {
         true
     }
 
-    /// Asks the connection how many further segments can use the header template of the batch.
-    /// Returns whether at least one such segment can be written into a frame of `room` bytes.
+    /// Asks the connection how many more segments it can send with the header template of the
+    /// batch. Returns false if it can send none, or if they might not fit into a frame of `room`
+    /// bytes.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
         let generation = self.next_hop_generation();
@@ -67,8 +69,8 @@ impl Stack {
         {
             return false;
         }
-        // An ACK batch cannot be resumed after its commit: frames that the host has received since
-        // then may require other acknowledgements.
+        // After its commit, only a batch of data can be resumed, and not a batch of ACKs. Frames
+        // that the host has received since then may require other acknowledgements.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;
@@ -96,8 +98,8 @@ impl Stack {
                 socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
-                // A batch changes only the deadline of its connection, so arming the timer replaces
-                // a full dispatch.
+                // Of the effects that a dispatch handles, a batch has only one: a change of the
+                // connection's deadline. So it suffices to arm the timer.
                 debug_assert!(
                     socket.connection.events().is_empty(),
                     "the end of a batch causes no events"

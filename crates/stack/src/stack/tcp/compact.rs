@@ -10,17 +10,17 @@ use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
     /// Converts a compact connection or TIME-WAIT record to its full form, before an access that
-    /// needs the full form. The conversion takes place when [`Stack::dispatch_step`] looks up the
-    /// socket. Does nothing to other sockets.
+    /// needs the full form. Does nothing to other sockets. [`Stack::dispatch_step`] performs the
+    /// conversion, when it looks up the socket.
     pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
         }
     }
 
-    /// Adds a connection that was opened or accepted to the accounting of buffer memory. If too
-    /// many connections without buffer memory are in full form, converts the oldest of these
-    /// connections to its compact form, provided that it is idle.
+    /// Adds a connection that was opened or accepted to the accounting of buffer memory. The number
+    /// of connections in full form without buffer memory is limited. At the limit, the oldest of
+    /// these connections is converted to its compact form, if it is idle.
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {
@@ -29,9 +29,9 @@ impl Stack {
         }
     }
 
-    /// Converts a connection to its compact form or to a TIME-WAIT record, if it is idle. The timer
-    /// is set to the exact deadline of the compact connection, because an earlier expiry would
-    /// convert the connection back.
+    /// Converts a connection to its compact form or to a TIME-WAIT record, if it is idle. Sets the
+    /// timer to the exact deadline. The timer may be armed for an earlier time, and if it expired
+    /// then, it would convert the connection back to its full form.
     pub(super) fn pack_if_idle(&mut self, index: u32) {
         let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.can_compact();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
@@ -55,8 +55,8 @@ impl Stack {
         true
     }
 
-    /// Replaces a connection in TIME-WAIT by a TIME-WAIT record, or dispatches its last step if
-    /// this is not possible yet.
+    /// Replaces a connection in TIME-WAIT by a TIME-WAIT record. If this is not possible yet,
+    /// dispatches the most recent step of the connection.
     #[cold]
     pub(super) fn dispatch_in_time_wait(&mut self, index: u32) {
         if !self.reduce_to_record(index) {

@@ -12,8 +12,8 @@ use core::net::IpAddr;
 use linerate_tcp::{Events, SoftError, State};
 
 impl Stack {
-    /// Applies the effects of the last step of a connection to the host. Must be called after each
-    /// step.
+    /// Applies the effects of the most recent step of a connection to the host. Must be called
+    /// after each step.
     pub(crate) fn dispatch_step(&mut self, index: u32) {
         if let Some(socket) = self.sockets.tcp_at(index)
             && step_effects!(self).dispatch(index, socket) == Dispatched::Partly
@@ -22,8 +22,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection that was just opened to the ring of senders. The step of opening has no
-    /// other effect than that the connection has a SYN or SYN-ACK to send.
+    /// Adds a connection that was just opened to the ring of senders. A full dispatch is not
+    /// needed, because opening has only one effect: a SYN or SYN-ACK has to be sent.
     #[inline(never)]
     pub(crate) fn schedule_opened(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {

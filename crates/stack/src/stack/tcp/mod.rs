@@ -24,8 +24,8 @@ use linerate_units::Instant;
 
 impl Stack {
     /// Updates the host after a step in which the state of a connection changed from `before` to
-    /// `state`. Must also be called after each step of a closed connection, because the step may
-    /// have sent its last segment.
+    /// `state`. Must be called after each step of a closed connection even if the state is
+    /// unchanged, because the step may have sent the last segment.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {
@@ -103,12 +103,13 @@ impl Stack {
         }
     }
 
-    /// Removes a connection from all tables and queues. If an application still holds its handle,
-    /// the socket itself remains, with its unread data.
+    /// Removes a connection from all tables and queues. If an application still owns the
+    /// connection, the socket itself remains, with its unread data.
     ///
-    /// The timer of the connection stays armed. When the timer expires, either the socket slot is
-    /// empty, or the next connection in the slot checks its own deadline. Slots are reused soon, so
-    /// the next connection usually finds a timer that is early enough, and need not arm a timer.
+    /// The timer of the connection stays armed. When it expires, the slot is empty or contains
+    /// another connection, which then checks its own deadline. Slots are reused soon. A new
+    /// connection in the slot thus usually finds a timer that expires early enough, and need not
+    /// arm a timer.
     pub(crate) fn retire(&mut self, index: u32) {
         if !self.end_record(index) {
             self.retire_full(index);
@@ -210,16 +211,16 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // If TIME-WAIT is not over, this timer was armed before the full connection became a
-            // TIME-WAIT record. The timer that ends the record is armed separately.
+            // A TIME-WAIT record that has not ended yet may have an old timer, from when it was a
+            // full connection. Another timer ends the record, so this timer has no effect.
             if end <= now {
                 self.end_record(index);
             }
             return;
         }
-        // The deadline of the connection may have moved to a later time since the timer was armed.
-        // The timer is then only armed again, which reads few fields of a connection that may not
-        // be in the processor's caches.
+        // The timer is not changed when the deadline moves to a later time, but only here, when it
+        // expires. Arming it again needs only few fields of the connection, which may not be in the
+        // processor's caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {

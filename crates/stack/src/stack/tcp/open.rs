@@ -165,8 +165,9 @@ impl Stack {
                 now,
             ))),
         };
-        // The pattern lists all fields, so that the compiler reports a newly added field. A field
-        // that is not set here would keep the value of the previous connection.
+        // The memory may be that of an earlier connection, so each field must be set. The pattern
+        // lists all fields, so that the compiler reports a field that was added and is not set
+        // here.
         let TcpSocket {
             headers,
             next_hop_generation,

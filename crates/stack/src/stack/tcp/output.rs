@@ -83,9 +83,9 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
-            // A batch that `write_segment` has begun must end, because its header template has no
-            // MAC address yet. The connection offers the segments of the batch again in later
-            // calls, so the batch would send them a second time.
+            // `write_segment` may have begun a batch, whose header template has no MAC address yet,
+            // so the batch must end. The connection has not counted the segments of the batch as
+            // sent, and offers them again later.
             self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
@@ -93,8 +93,8 @@ impl Stack {
     }
 
     /// Returns the next hop of a connection, and writes its MAC address into the header template if
-    /// it is newly resolved. The template is valid until the generation of routes and neighbours
-    /// changes.
+    /// it is newly resolved. The MAC address in the template is valid until the generation of
+    /// routes and neighbours changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
         let generation = self.next_hop_generation();
@@ -168,8 +168,9 @@ impl Stack {
             return SegmentOutcome::Nothing;
         };
         if completed_by == CompletedBy::Host && sent.is_predicted {
-            // A predicted segment changes neither memory nor state, and causes no events. Therefore
-            // only the timer and the ring of senders need an update.
+            // A predicted segment changes neither memory nor state of the connection, and causes no
+            // events. Of the effects that a dispatch handles, this leaves the timer and the ring of
+            // senders.
             let length = socket.headers.complete(medium, &sent, frame);
             if self.identification.is_counting() {
                 self.identification.write(&mut frame[medium..], 1);
@@ -177,8 +178,8 @@ impl Stack {
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
             if socket.state == State::TimeWait {
-                // This may have been the last segment of the connection, which can then become a
-                // TIME-WAIT record.
+                // If this was the last segment of the connection in TIME-WAIT, a TIME-WAIT record
+                // can replace the connection.
                 self.dispatch_in_time_wait(index);
             } else {
                 socket.arm(index, &mut self.timers);
@@ -238,8 +239,8 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let is_local = socket.egress.is_local();
         let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
-        // The ring limits how many frames a sender may send before the next sender. It has counted
-        // the GSO frame once, but each segment must count as a frame.
+        // The ring limits the number of frames that a sender may send before the next sender. A GSO
+        // frame counts as one frame per segment, and the ring has counted only one so far.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // All headers of a batch have equal IPv4 Identification fields, so a batch is impossible if
         // this field counts packets.

@@ -12,14 +12,14 @@ use linerate_units::Instant;
 
 impl Stack {
     /// Schedules the end of TIME-WAIT at `end` for a connection in the queue. The connection is a
-    /// TIME-WAIT record, or an orphan without buffer memory, which can become a record.
+    /// TIME-WAIT record, or can become one: an orphan without buffer memory.
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // At the back of the queue, this record would stand behind a record that ends later,
-            // and would itself end too late. This happens if its TIME-WAIT is shorter, or if it has
-            // been a full connection meanwhile. Therefore the record gets a timer of its own.
+            // This record ends earlier than another record in the queue, because its TIME-WAIT is
+            // shorter, or because it has been a full connection meanwhile. Behind that record, it
+            // would end too late, so it gets a timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
@@ -50,8 +50,8 @@ impl Stack {
 
     /// Ends the records at the front of the queue whose TIME-WAIT is over, and arms the timer of
     /// the queue for the next record. Connections that are not records move to the back of the
-    /// queue. The search stops at a record that is not due, or after all entries, or after
-    /// [`ENDS_PER_EXPIRY`] steps.
+    /// queue. Stops at the first record that is not due yet. Handles at most [`ENDS_PER_EXPIRY`]
+    /// entries; if more are left, the timer expires again at once.
     pub(super) fn end_due_records(&mut self, now: Instant) {
         for _ in 0..ENDS_PER_EXPIRY {
             let Some(first) = self.time_wait.list.first() else { break };
@@ -70,8 +70,8 @@ impl Stack {
         if self.time_wait.skipped < self.time_wait.len() {
             return self.timers.arm(TcpTimer::Queue, now);
         }
-        // The queue contains no more records. The next record that is added arms the timer of the
-        // queue.
+        // The queue contains no more records, so its timer is not armed. The next record that is
+        // added arms it.
         self.time_wait.skipped = 0;
         self.time_wait.latest = Instant::ZERO;
     }
@@ -88,8 +88,9 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer expires early enough for the deadline of a connection: its own timer, or
-    /// in TIME-WAIT the timer of the queue. Panics if not.
+    /// Checks that a timer expires early enough for the deadline of a connection. This is the timer
+    /// of the connection, or for an orphan in TIME-WAIT possibly the timer of the queue. Panics if
+    /// there is no such timer.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

@@ -68,8 +68,8 @@ impl Stack {
         let socket = self.sockets.udp(handle)?;
         let binding = socket.binding;
         if socket.forwarded.is_some() {
-            // The socket belongs to a forwarded flow. The lookup table finds the socket by its
-            // peer, so the peer cannot change.
+            // The peer of a forwarded flow cannot change, because the lookup table finds the socket
+            // of such a flow by its peer.
             return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
@@ -144,8 +144,8 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
-        // A datagram larger than the whole send queue must not return `WouldBlock`, because no
-        // event would end the wait.
+        // A datagram that would not fit even into the empty send queue must not return
+        // `WouldBlock`. The application would wait forever for an event.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
         let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);
@@ -194,8 +194,9 @@ impl Stack {
         Ok((length, socket.binding.shown(from)))
     }
 
-    /// Removes and returns the last ICMP error about a datagram of this socket; `None` if no error
-    /// has arrived since the last one was returned.
+    /// Removes and returns the most recent error about a sent datagram: an ICMP error, or a next
+    /// hop that did not answer address resolution. Returns `None` if there was no error since a
+    /// method last returned one.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.

@@ -62,7 +62,8 @@ impl FastOpenCache {
         })
     }
 
-    /// Updates the cache after an attempt to use Fast Open. Returns the number of evicted entries.
+    /// Updates the cache after a connection has tried Fast Open. `lesson` is the outcome: a cookie,
+    /// an MSS, a success or a failure. Returns the number of evicted entries.
     pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
         let (host, port) = (host_of(flow), port_of(flow));
         let mut evicted = 0;
@@ -156,7 +157,7 @@ mod tests {
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
-        // A SYN-ACK without the MSS option leaves the cached MSS unchanged.
+        // This SYN-ACK has no MSS option, so the cached MSS remains.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -188,7 +189,7 @@ mod tests {
             now += pause;
             assert!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))).is_some());
         }
-        // A single success resets the number of consecutive failures, so the next pause is short
+        // After a single success, the next failure counts as the first, so the pause is short
         // again.
         cache.learn(
             now,
@@ -233,7 +234,8 @@ mod tests {
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
-        // The cache also limits the number of server ports with failures.
+        // The limit of server ports with failures is four, like that of servers. The sixth call
+        // adds a fifth port, and evicts one.
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let evicted = [1, 2, 3, 4, 1, 5]
             .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));

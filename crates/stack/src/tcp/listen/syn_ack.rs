@@ -88,14 +88,15 @@ impl SynAckForm {
 /// The cache of SYN-ACK forms, one for each combination of features.
 #[derive(Debug, Default)]
 pub(crate) struct SynAckForms {
-    /// The form for each combination of features, created when it is first needed. Empty before the
-    /// first cookie.
+    /// The form for each combination of features, created when a SYN first needs it. The vector is
+    /// empty before the first cookie is sent.
     forms: Vec<Option<Box<SynAckForm>>>,
 }
 
 impl SynAckForms {
-    /// Returns the template of the SYN-ACK that answers `syn`. Returns `None` if a connection that
-    /// is created with these rules does not answer `syn`.
+    /// Returns the form of the SYN-ACK that answers `syn`, from the cache if it was made for this
+    /// configuration and path. Returns `None` if a connection with these rules would not answer
+    /// `syn`.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
@@ -154,8 +155,8 @@ mod tests {
     }
 
     proptest! {
-        /// A SYN-ACK that is made from a cached form equals the SYN-ACK of a full connection,
-        /// whatever SYNs were answered before.
+        /// A SYN-ACK that is written from a form equals the SYN-ACK that a connection would send.
+        /// This holds whatever SYNs have filled the cache of forms before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,

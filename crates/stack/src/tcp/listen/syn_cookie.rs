@@ -105,9 +105,9 @@ impl StoredSyn {
         }
     }
 
-    /// Returns a timestamp offset with which the low bits of the timestamp at `now` are the option
-    /// bits. The returned offset is at most 63 ms less than `offset`, so that the timestamps of the
-    /// later connection do not go back.
+    /// Returns a timestamp offset such that the low bits of the timestamp at `now` are the option
+    /// bits. This offset is at most 63 ms below `offset`, which the later connection uses. The
+    /// timestamps of that connection are thus never earlier than that of the SYN-ACK.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
         #[allow(
@@ -200,8 +200,8 @@ impl StoredSyn {
 pub(crate) struct SynCookieIssuer {
     /// The secret keyed hash from which the key of each period is derived.
     secrets: SipHasher24,
-    /// The keyed hashes of the last two periods, each with the number of its period. The hash of a
-    /// period is at the index that the low bit of the number gives.
+    /// The keyed hashes of two periods, the current and the previous one. Each is stored with the
+    /// number of its period, at the index that the low bit of this number gives.
     hashers: [Option<(u64, SipHasher24)>; 2],
     /// Hashes of recently used cookies. Each hash is at the index that its low bits give. Empty
     /// until a cookie is used.
@@ -241,8 +241,8 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Notes that a cookie is used. Returns false if this cookie was used before. A cookie is
-    /// forgotten when another used cookie takes its slot in `taken`.
+    /// Notes that a cookie is used. Returns false if the same cookie was used before and is still
+    /// in `taken`. A cookie stays there until another used cookie takes its slot.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
