@@ -11,7 +11,7 @@ pub const LARGEST_BUFFER: usize = 1 << 30;
 /// only, not for the whole size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
-    /// A fixed size, as after `SO_SNDBUF` or `SO_RCVBUF`.
+    /// A fixed size, like that of a socket after `SO_SNDBUF` or `SO_RCVBUF` was set.
     Fixed(u32),
     /// A size that grows with the needs of the path and the application.
     Tuned {
@@ -22,8 +22,8 @@ pub enum BufferSize {
     },
 }
 
-/// A compact connection stores a fixed size as a tuned size whose initial size is zero, which no
-/// tuned size has.
+/// Packs the buffer size of a compact connection. A fixed size is encoded as a tuned size whose
+/// initial size is zero. No tuned size has this value.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {
@@ -59,7 +59,8 @@ impl BufferSize {
         }
     }
 
-    /// Returns the buffer size with every value limited to the range from one byte to `most` bytes.
+    /// Returns this buffer size with its initial and maximum size limited to the range from one
+    /// byte to `most` bytes.
     #[inline(always)]
     #[must_use]
     pub(crate) fn within(self, most: usize) -> Self {
@@ -73,8 +74,8 @@ impl BufferSize {
         }
     }
 
-    /// Returns the size with `bytes` as the initial size of a tuned buffer, limited to its maximum.
-    /// A fixed size is unchanged.
+    /// Returns this buffer size with `bytes` as the initial size, but not more than the maximum
+    /// size. A fixed size is returned unchanged.
     #[must_use]
     pub(crate) fn starting_at(self, bytes: u32) -> Self {
         match self {

@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// Calls `add` to put up to `wanted` bytes into the send buffer. `add` returns the number of
-    /// bytes that it has added, and whether all of them fitted.
+    /// bytes that it has added, and whether there was room for all bytes that it had to add.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -43,8 +43,9 @@ impl Connection {
         Ok(self.add_within_capacity(now, add))
     }
 
-    /// Does the work of [`Connection::add`] for a connection that may refuse writes, or has a
-    /// low-water mark for unsent data.
+    /// Does the work of [`Connection::add`] in two cases. If the application may not write any
+    /// more, it returns the error. If unsent data has a low-water mark, it adds bytes only up to
+    /// that mark.
     #[inline(never)]
     fn add_below_low_water(
         &mut self,
@@ -75,7 +76,8 @@ impl Connection {
     ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
-            // Before this write nothing was unacknowledged, so the user timeout starts now.
+            // Until this write no data was unacknowledged, so the time of the user timeout starts
+            // here.
             self.watch_user_timeout(now);
         }
         let waits = self.waits_for_window();
@@ -89,8 +91,8 @@ impl Connection {
         taken
     }
 
-    /// Writes `data`, and marks its last byte as urgent. The peer receives the data in order with
-    /// other data, together with the position of the marked byte. RFC 6093 advises new programs
+    /// Writes `data`, and marks its last byte as urgent. Urgent data stays in sequence with other
+    /// data: the peer is only told the position of the marked byte. RFC 6093 advises new programs
     /// against urgent data.
     ///
     /// # Errors
@@ -180,8 +182,9 @@ impl Connection {
         }
     }
 
-    /// Returns the inputs of the ACK policy: the amounts of unacknowledged and unread data, the
-    /// segment size, and the size of the receive buffer.
+    /// Returns the inputs of the policy that decides when to send an ACK. They are the amounts of
+    /// data that we have not acknowledged and that the application has not read, the segment size,
+    /// and the sizes of buffer and window.
     #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {
@@ -231,7 +234,8 @@ impl Connection {
         });
     }
 
-    /// Closes the receiving direction: received data is acknowledged, but discarded.
+    /// Closes the receiving direction. Data in the receive buffer is discarded. Data that arrives
+    /// later is acknowledged and discarded.
     pub fn shutdown_read(&mut self, _now: Instant) {
         if !self.receiver.shut {
             self.slow(|connection| {
@@ -249,16 +253,16 @@ impl Connection {
     }
 
     /// Releases the connection: the application will not use it any more. Written data is still
-    /// sent, for the time that `linger` allows. If data was not read, or arrives later, the
-    /// connection is reset. Otherwise the peer would assume that the application has received this
-    /// data (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    /// sent, but only for the time `linger`. If received data is unread, or data arrives after this
+    /// call, the connection is reset. Without the reset, the peer would assume that the application
+    /// has read this data (RFC 9293 §3.6.1, RFC 2525 §2.17).
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {
             self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
-            // The peer has received our FIN, so a reset would have no effect. TIME-WAIT must
-            // continue, so that old segments expire.
+            // Unread data causes no reset here: the peer has already received our FIN, and would
+            // ignore the reset. TIME-WAIT continues, so that old segments expire.
             self.slow(|connection| connection.receiver.shut());
         } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);

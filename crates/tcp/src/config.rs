@@ -14,8 +14,8 @@ use thiserror::Error;
 /// headers.
 const LEAST_SEGMENT: u32 = 48;
 
-/// The maximum delay of an acknowledgement, including the rounding to a clock tick. It must be less
-/// than half a second (RFC 9293 MUST-40).
+/// The maximum delay of an acknowledgement, after it was rounded up to a clock tick. It must be
+/// less than half a second (RFC 9293 MUST-40).
 const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(499);
 
 /// The rule that decides whether a small segment may be sent while other segments are in flight.
@@ -24,8 +24,8 @@ pub enum NagleRule {
     /// RFC 896: a small segment waits until nothing is in flight.
     Classic,
     /// Minshall's variation, as in Linux: a small segment waits only while another small segment is
-    /// in flight. Thus a sender whose buffer holds one and a half segments need not wait for a
-    /// delayed acknowledgement.
+    /// in flight. Thus the half segment of a sender whose buffer holds one and a half segments need
+    /// not wait for a delayed ACK of the full one.
     Minshall,
 }
 
@@ -74,7 +74,8 @@ pub struct Config {
     /// The size of the receive buffer. A tuned buffer grows to twice the amount that the
     /// application reads in a round trip.
     pub receive_buffer: BufferSize,
-    /// Whether small segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
+    /// Whether small segments are sent without delay, because Nagle's algorithm is disabled
+    /// (`TCP_NODELAY`).
     pub no_delay: bool,
     /// The variant of Nagle's algorithm, which applies unless [`Config::no_delay`] is set.
     pub nagle: NagleRule,
@@ -89,25 +90,26 @@ pub struct Config {
     pub timestamps: bool,
     /// Whether selective acknowledgements are offered on the SYN, and sent (RFC 2018).
     pub selective_acks: bool,
-    /// Whether header prediction is used. Without it every segment takes the slow path, so that the
-    /// gain can be measured.
+    /// Whether header prediction is used. If it is disabled, every segment takes the slow path.
+    /// Experiments disable it to measure the gain.
     pub header_prediction: bool,
     /// The congestion control algorithm.
     pub congestion: CongestionName,
     /// The negotiation of explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
-    /// The negotiation of accurate ECN (RFC 9768). If both kinds of ECN are requested, the SYN
-    /// requests AccECN, and a peer without AccECN can answer by RFC 3168. [`Config::modern`]
+    /// The negotiation of accurate ECN (RFC 9768). If [`Config::ecn`] also requests ECN, the SYN
+    /// requests AccECN. A peer that supports only RFC 3168 can accept that kind. [`Config::modern`]
     /// disables AccECN, as Linux does.
     pub accurate_ecn: EcnRule,
     /// The rule that decides whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
-    /// The maximum pacing rate (`SO_MAX_PACING_RATE`). With a maximum, segments are paced whatever
-    /// the rule is. `None` means no maximum. [`crate::Connection::set_max_pacing_rate`] changes it.
+    /// The maximum pacing rate (`SO_MAX_PACING_RATE`). If it is set, segments are paced even if
+    /// [`Config::pacing`] would not pace them. `None` means no maximum.
+    /// [`crate::Connection::set_max_pacing_rate`] changes it.
     pub max_pacing_rate: Option<Rate>,
     /// Whether each of the first two duplicate acknowledgements lets one new segment exceed the
-    /// congestion window (limited transmit, RFC 3042). Then even a window of three segments can
-    /// cause three duplicate acknowledgements.
+    /// congestion window (limited transmit, RFC 3042). If one of three segments is lost, these two
+    /// new segments cause further duplicate ACKs, so that the third one arrives.
     pub limited_transmit: bool,
     /// Whether new data is sent after a retransmission timeout, until it is known whether the
     /// timeout was spurious (F-RTO, RFC 5682).
@@ -116,16 +118,17 @@ pub struct Config {
     /// MSS the window has the same number of bytes, but at least two segments.
     pub initial_window: u32,
     /// Whether the congestion window is reduced after an idle time of one RTO (RFC 5681 §4.1).
-    /// Disable this only on dedicated paths, whose capacity does not change.
+    /// Disable this only on dedicated paths: their capacity does not change during the idle time.
     pub restart_after_idle: bool,
     /// An upper limit for the MSS to announce and for the size of segments sent (`TCP_MAXSEG`), in
     /// bytes, at least 48. `None` means that only the path limits them.
     pub largest_segment: Option<u16>,
     /// The condition for searching the path MTU by probes (PLPMTUD, RFC 4821).
     pub path_search: PathSearch,
-    /// The segment size at which a search for the path MTU begins, in bytes of data: nearly every
-    /// path carries it. RFC 4821 §7.2 suggests packets of 1,024 bytes; like Linux, this value
-    /// excludes headers. With IPv6 the packet has at least the minimum MTU, 1,280 bytes.
+    /// The segment size at which a search for the path MTU begins, in bytes of data. It should be
+    /// so small that nearly every path carries it. RFC 4821 §7.2 suggests packets of 1,024 bytes;
+    /// this value, like that of Linux, excludes the headers. With IPv6 the packet has at least the
+    /// minimum MTU, 1,280 bytes.
     pub path_base: u32,
     /// The smallest segment size, in bytes of data, to which the detection of a black hole may
     /// reduce segments. [`Config::modern`] uses 524: with timestamps this is a packet of 576 bytes,
@@ -135,7 +138,7 @@ pub struct Config {
     /// The rule that decides when to send acknowledgements.
     pub acks: AckRule,
     /// Whether one ACK may acknowledge all data of a receive batch (a stretch ACK, RFC 2525 §2.13),
-    /// as with receive offloads. Otherwise an ACK covers at most two full segments (RFC 9293
+    /// as is usual with GRO. If this is disabled, an ACK covers at most two full segments (RFC 9293
     /// SHLD-19). Disable this for peers whose window grows by the number of ACKs (RFC 3465 §2.3),
     /// and for experiments that count ACKs.
     pub stretch_acks: bool,
@@ -154,8 +157,8 @@ pub struct Config {
     pub give_up_after: Duration,
     /// R2 for the SYN (RFC 9293 §3.8.3), which must be at least three minutes.
     pub give_up_syn_after: Duration,
-    /// The time after which unacknowledged data aborts the connection, in place of R2. `None` means
-    /// that only R2 applies. [`crate::Connection::set_user_timeout`] changes it.
+    /// The time for which data may be unacknowledged before the connection is aborted. It replaces
+    /// R2. `None` means that only R2 applies. [`crate::Connection::set_user_timeout`] changes it.
     pub user_timeout: Option<Duration>,
     /// Whether the user timeout is advertised to the peer, and the peer's advertisement may change
     /// ours (RFC 5482: ENABLED). A timeout that the application has set is never changed. All
@@ -164,8 +167,8 @@ pub struct Config {
     /// The limits of a user timeout that the peer's advertisement can set (RFC 5482: L_LIMIT,
     /// U_LIMIT).
     pub user_timeout_limits: TimeLimits,
-    /// The minimum interval between two challenge ACKs (RFC 5961 §7). It also applies to the
-    /// answers to empty segments outside the window.
+    /// The minimum interval between two challenge ACKs (RFC 5961 §7). Answers to segments without
+    /// data outside the window observe it too.
     pub challenge_interval: Duration,
     /// Whether resets are ignored in TIME-WAIT, so that an old segment cannot end it (RFC 1337 §3,
     /// fix 1).
@@ -177,9 +180,9 @@ pub struct Config {
     pub orphan_timeout: Duration,
     /// The maximum number of separate ranges of out-of-order data that are stored. A segment that
     /// would need another range is dropped. The default allows for a queue on the path that
-    /// overflows in slow start. Then every other segment is lost, and each segment that arrives
-    /// forms a range of its own. With a lower limit, the receiver would drop more segments than
-    /// that queue.
+    /// overflows in slow start. Such a queue drops every other segment, so each segment that
+    /// arrives forms a range of its own. With fewer ranges than that, the receiver would drop
+    /// arrived segments as well.
     pub reassembly_ranges: usize,
 }
 

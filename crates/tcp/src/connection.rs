@@ -23,10 +23,10 @@ use linerate_wire::{TcpOptions, prefetch_through};
 
 /// One TCP connection.
 ///
-/// Fields are ordered by use, because with many connections nearly every cache line that is read is
-/// a cache miss. The fields that header prediction of data reads come first. Those for other
-/// predicted segments, for sending data and for acknowledgements follow. Rarely used fields are
-/// last. The types of the fields order their own fields in the same way.
+/// Fields that are used together lie together: with many connections, nearly every cache line that
+/// is read is a cache miss. The fields that header prediction reads for data segments come first.
+/// The fields for other predicted segments, for sending data and for acknowledgements follow.
+/// Rarely used fields are last. The structs among the fields follow this order too.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
@@ -34,27 +34,29 @@ pub struct Connection {
     pub(crate) state: State,
     /// Whether an acknowledgement must be sent, with or without data.
     pub(crate) ack_due: bool,
-    /// Whether the acknowledgement to be sent is only a challenge ACK, which the host may suppress.
+    /// Whether the acknowledgement that must be sent is only a challenge ACK. If so, the host may
+    /// suppress it.
     pub(crate) challenge_due: bool,
     /// Whether `poll_transmit` may return a segment; if false, it returns none.
     pub(crate) output_due: bool,
     pub(crate) rcv: ReceiveSequence,
     pub(crate) snd: SendSequence,
     pub(crate) timestamps: TimestampState,
-    /// The time when the last acceptable segment arrived.
+    /// The time when the most recent acceptable segment arrived.
     pub(crate) last_received: Instant,
     pub(crate) acks: AckPolicy,
     pub(crate) agreement: Agreement,
-    /// Whether a segment must be sent before all other output: a SYN or SYN-ACK, or, in an
-    /// established connection, an acknowledgement that carries neither data nor SACK blocks.
+    /// Whether a certain segment must be sent before all other output. During the handshake, it is
+    /// a SYN or SYN-ACK. In an established connection, it is an acknowledgement that carries
+    /// neither data nor SACK blocks.
     pub(crate) first_due: bool,
     pub(crate) events: Events,
     /// The memory that the host allows the buffers to allocate.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
-    /// The settings of the application. Stored near the receiver, because each call that reads data
-    /// compares the size of the receive buffer with the size that the application has set.
+    /// The settings of the application. They are stored near the state of the receiver: each call
+    /// that reads data compares the size of the receive buffer with the size in these settings.
     pub(crate) preferences: Preferences,
     pub(crate) timers: Timers,
     pub(crate) user_timeouts: UserTimeouts,
@@ -63,14 +65,15 @@ pub struct Connection {
     pub(crate) statistics: Statistics,
     /// The earliest time at which the next challenge ACK may be sent (RFC 5961 §7).
     pub(crate) next_challenge: Instant,
-    /// The time of the last keep-alive probe that was sent after the peer's last segment.
+    /// The time of the most recent keep-alive probe since a segment of the peer last arrived.
     pub(crate) keep_alive_probed: Instant,
     pub(crate) path: Path,
-    /// The state of TCP Fast Open, allocated on use to keep half-open connections small.
+    /// The state of TCP Fast Open, allocated only when used, so that half-open connections stay
+    /// small.
     pub(crate) fast_open: Option<Box<FastOpen>>,
     /// Options that few applications set, allocated on use.
     pub(crate) rare: Option<Box<RareOptions>>,
-    /// The number of keep-alive probes that were sent after the peer's last segment.
+    /// The number of keep-alive probes that were sent since a segment of the peer last arrived.
     pub(crate) keep_alive_probes: u32,
     pub(crate) keep_alive_due: bool,
     /// The reset that must be sent, if any.
@@ -79,11 +82,11 @@ pub struct Connection {
     pub(crate) active: bool,
     /// Whether the application has closed the connection and will not use it any more.
     pub(crate) released: bool,
-    /// The reason for the end of the connection, unless it was closed normally. Invariant: if set,
-    /// the state is CLOSED.
+    /// The reason for the end of the connection, unless it was closed normally. `None` in a
+    /// connection that has not ended. Invariant: if there is a reason, the state is CLOSED.
     pub(crate) error: Option<Error>,
-    /// The link's memory that contains the segment being processed, if the receive buffer may keep
-    /// a reference to it instead of a copy of the data.
+    /// The memory of the link that contains the segment that is being processed. Present only if
+    /// the receive buffer may keep a reference to this memory instead of copying the data.
     pub(crate) offered: Offered,
 }
 
@@ -138,9 +141,10 @@ impl Connection {
     }
 
     /// Returns a lower bound of [`Connection::poll_timeout`] that is cheaper to read: the earliest
-    /// deadline that was set since the last call of [`crate::Driver::handle_timeout`]. That timer
-    /// may have been moved to a later time since. A driver that calls `handle_timeout` whenever
-    /// this time has come is never late, and makes few needless calls.
+    /// deadline that was set since the most recent call of [`crate::Driver::handle_timeout`]. It
+    /// can be too early, because the timer with that deadline may have been moved to a later time.
+    /// A driver that calls `handle_timeout` at this time is never late, and few of its calls are
+    /// needless.
     #[inline]
     #[must_use]
     pub const fn earliest_timeout(&self) -> Instant {
@@ -171,18 +175,18 @@ impl Connection {
         if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 }
     }
 
-    /// Returns the estimated path MTU in bytes. Segments never exceed the peer's MSS, so they
-    /// cannot show that the path carries larger packets. Once segments have the largest possible
-    /// size, this method therefore returns the MTU of the route, if that is larger.
+    /// Returns the estimated path MTU in bytes. Segments do not exceed the peer's MSS, so probes
+    /// cannot find an MTU above that size. When segments have reached their largest possible size,
+    /// this method therefore returns the MTU of the route, if that is larger.
     #[must_use]
     pub fn path_mtu(&self) -> usize {
         let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
         known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
     }
 
-    /// Whether [`Connection::path_mtu`] is supported by evidence. It is not if an ICMP report or
-    /// repeated timeouts have reduced it, and the cause is not yet verified. The evidence follows
-    /// when a larger segment is lost or a smaller one is delivered (RFC 5927 §7.2).
+    /// Whether [`Connection::path_mtu`] is supported by evidence. After an ICMP report or repeated
+    /// timeouts have reduced it, there is no evidence at first that larger packets do not pass.
+    /// Evidence is the loss of a larger segment or the delivery of a smaller one (RFC 5927 §7.2).
     #[must_use]
     pub fn is_path_mtu_confirmed(&self) -> bool {
         self.sender.path.is_confirmed()
@@ -202,8 +206,8 @@ mod tests {
     use alloc::vec::Vec;
     use core::mem::offset_of;
 
-    /// To recognise a predicted data segment, only fields in the first cache line are read. The
-    /// connection therefore costs one cache miss before its receive buffer is accessed.
+    /// Only fields in the first cache line are read to recognise that a data segment was predicted.
+    /// Before its receive buffer is accessed, the connection therefore costs only one cache miss.
     #[test]
     fn the_data_arm_touches_one_line_before_the_buffer() {
         let line = 64;
@@ -213,8 +217,8 @@ mod tests {
         assert!(offset_of!(Connection, snd) + offset_of!(SendSequence, nxt) <= line);
     }
 
-    /// Returns the number of cache lines that contain these fields, given as offset and size, if
-    /// the connection is aligned to a cache line.
+    /// Returns the number of cache lines that contain `fields`, if the connection is aligned to a
+    /// cache line. Each field is given as its offset and size in bytes.
     fn lines(fields: &[(usize, usize)]) -> usize {
         let mut lines: Vec<usize> =
             fields.iter().flat_map(|&(at, size)| at / 64..=(at + size - 1) / 64).collect();
@@ -234,8 +238,8 @@ mod tests {
         };
     }
 
-    /// The fields that predicted segments read or write lie in few cache lines. The contents of the
-    /// buffers are not counted.
+    /// The fields that predicted segments read or write lie in few cache lines. The memory that the
+    /// buffers have allocated is not counted.
     #[test]
     fn the_arms_of_prediction_touch_few_lines() {
         let both = [
@@ -289,8 +293,8 @@ mod tests {
         ];
         let answered = lines(&[&both[..], &data, &answer].concat());
         assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
-        // An ACK reads nearly all fields of the sender, and changes half of them, so it may touch
-        // more cache lines than data.
+        // The processing of an ACK reads nearly all fields of the sender and changes half of them.
+        // More cache lines are therefore permitted for it than for a data segment.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }

@@ -26,10 +26,10 @@ impl Connection {
 }
 
 impl<'a> Driver<'a> {
-    /// Makes the SYN of an active open request a Fast Open cookie, or carry a cookie and the data
-    /// written before the SYN is sent (RFC 7413 §4.2). Use it only for data that may be delivered
-    /// twice. A duplicate SYN can open a second connection after the server has discarded the first
-    /// (§6.1).
+    /// Adds a Fast Open option to the SYN of an active open (RFC 7413 §4.2). With
+    /// [`FastOpenOffer::Request`] the SYN requests a cookie. With a cookie, it carries the data
+    /// that was written before it is sent. Send only data that may be delivered twice: after the
+    /// server has closed the connection, a duplicate SYN can open another one (§6.1).
     #[inline]
     pub fn try_fast_open(self, offer: FastOpenOffer) {
         self.0.try_fast_open(offer);
@@ -61,7 +61,8 @@ impl<'a> Driver<'a> {
     ///
     /// `syn` is reconstructed from the cookie that `ack` acknowledges, and `ecn` is the codepoint
     /// of the packet with `ack`. The result equals a connection that has processed both segments,
-    /// but has no round-trip sample, because the echoed timestamp contains bits of the cookie.
+    /// except that it has no round-trip sample. The timestamp that `ack` echoes contains bits of
+    /// the cookie instead of the time.
     #[inline]
     pub fn learn_from_cookie(self, syn: &Segment<'_>, ack: &Segment<'_>, ecn: Ecn, now: Instant) {
         self.0.learn_from_cookie((syn, ack, ecn), now);
@@ -74,17 +75,18 @@ impl<'a> Driver<'a> {
         self.0.note_codepoint_of_syn(ecn);
     }
 
-    /// Ignores the acknowledgement `segment`, which would complete the handshake without data
+    /// Ignores `segment` if it is an acknowledgement without data that would complete the handshake
     /// (`TCP_DEFER_ACCEPT`). Such acknowledgements are ignored for `period` after the peer's SYN.
-    /// Then the SYN-ACK is retransmitted. Returns false if the period is over, or if `segment` is
-    /// not such an acknowledgement. The caller must then handle `segment`.
+    /// Afterwards the SYN-ACK is retransmitted, and the acknowledgement of it completes the
+    /// handshake. Returns false if the period is over, or if `segment` is not such an
+    /// acknowledgement. The caller must then handle `segment`.
     #[inline]
     pub fn defer_handshake(self, now: Instant, segment: &Segment<'_>, period: Duration) -> bool {
         self.0.defer_handshake(now, segment, period)
     }
 
-    /// Handles a segment that belongs to this connection and has a valid checksum. Its packet had
-    /// no ECN codepoint.
+    /// Handles a segment that belongs to this connection and has a valid checksum. Use it if the
+    /// packet had the codepoint Not-ECT, or if its codepoint is unknown.
     #[inline]
     pub fn handle_segment(self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.0.handle_segment(now, segment)
@@ -94,8 +96,8 @@ impl<'a> Driver<'a> {
     /// codepoint of its packet, set by an ECN-capable sender or a congested router (RFC 3168 §5).
     ///
     /// `memory` is the buffer that contains the segment, if the connection may keep a reference to
-    /// it. If the data fills at least half of this buffer, the connection keeps a reference instead
-    /// of copying the data. The buffer must not be written while it is shared.
+    /// it. It keeps one only if the data fills at least half of this buffer. Otherwise it copies
+    /// the data. The buffer must not be written while the connection has a reference to it.
     #[inline]
     pub fn handle_segment_with(
         self,
@@ -108,7 +110,8 @@ impl<'a> Driver<'a> {
     }
 
     /// Handles all segments of a [`Run`], such as a GRO run or an ACK batch. `last` is the header
-    /// of the last segment. The connection must not have changed since the run was begun.
+    /// of the final segment of the run. Between the first segment of the run and this call, the
+    /// connection must not have changed.
     #[inline]
     pub fn handle_run(self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
         run.give(self.0, now, last)
@@ -127,8 +130,8 @@ impl<'a> Driver<'a> {
         self.0.slow(|connection| connection.end(Some(Error::AddressRemoved)));
     }
 
-    /// Suppresses the challenge ACK that is due, if there is one, to keep the host's limit (RFC
-    /// 5961 §7).
+    /// Suppresses the challenge ACK that is due, if there is one. Called when the limit of the host
+    /// for challenge ACKs is reached (RFC 5961 §7).
     #[inline]
     pub fn withhold_challenge(self) {
         self.0.withhold_challenge();
@@ -163,7 +166,8 @@ impl<'a> Driver<'a> {
     /// Writes the next segment to the start of `bytes`, with zero for ports and checksum. Returns
     /// `None` if there is no segment to send. Call it until it returns `None` or
     /// [`Connection::wants_transmit`] is false. After it has written a segment,
-    /// [`Driver::poll_batch`] may offer further segments that differ only in their numbers.
+    /// [`Driver::poll_batch`] may offer further segments that differ from it only in data and in
+    /// numbers of the header.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
@@ -196,9 +200,10 @@ impl<'a> Driver<'a> {
     /// or the acknowledgement number and window of an ACK. The caller must
     /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
     ///
-    /// A data segment in a batch does not reach the end of the written data, so it has neither PSH
-    /// nor FIN. An ACK that covers all received data is not part of a batch. A batch of data can be
-    /// continued by another call at the same `now`. A batch of ACKs ends when any segment arrives.
+    /// No data segment of a batch contains the end of the written data, so none has PSH or FIN. The
+    /// ACK that covers all received data is not part of a batch, but a segment of
+    /// [`Driver::poll_transmit`]. Another call at the same `now` can continue a batch of data. A
+    /// batch of ACKs ends when any segment arrives.
     #[must_use]
     #[inline]
     pub fn poll_batch(self, now: Instant, header: usize) -> Option<Batch> {
@@ -252,16 +257,17 @@ impl<'a> Driver<'a> {
     /// Frees buffer memory that holds no data and was not used recently, because the host is short
     /// of memory.
     ///
-    /// If `must` is true, a tuned receive buffer also shrinks to its initial size as the peer uses
-    /// up the window. Out-of-order data is discarded as well, which is permitted because it was not
-    /// acknowledged. Returns whether such data was discarded.
+    /// If `must` is true, two more measures are taken. A tuned receive buffer shrinks to its
+    /// initial size as the peer uses up the window. Out-of-order data is discarded, which is
+    /// permitted because no acknowledgement number has covered it. Returns whether such data was
+    /// discarded.
     #[inline]
     pub fn give_memory_back(self, now: Instant, must: bool) -> bool {
         self.0.give_memory_back(now, must)
     }
 
-    /// Makes [`Connection::compact`] succeed at once for a connection without pending work, instead
-    /// of after its idle period.
+    /// Ends the idle period of a connection that has no pending work, so that
+    /// [`Connection::compact`] succeeds at once.
     #[inline]
     pub fn end_idle_period(self) {
         self.0.end_idle_period();

@@ -17,7 +17,7 @@ use linerate_wire::{Ecn, TcpFlags};
 /// The two ECN flags of RFC 3168 in the TCP header, ECE and CWR.
 const BOTH: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR);
 
-/// Whether a connection negotiates ECN (RFC 3168) or AccECN (RFC 9768).
+/// The configured rule for the negotiation of one kind of ECN, RFC 3168 or AccECN (RFC 9768).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnRule {
     /// ECN is neither requested nor accepted.
@@ -25,9 +25,9 @@ pub enum EcnRule {
     /// ECN is not requested, but accepted if the peer requests it (Linux's default for RFC 3168,
     /// `tcp_ecn` 2).
     Accept,
-    /// Our SYN requests ECN (Linux's `tcp_ecn` 1 and 3). Some middleboxes drop such SYNs. A request
-    /// for RFC 3168 is therefore omitted from the second SYN, and a request for AccECN from the
-    /// third.
+    /// Our SYN requests ECN (Linux's `tcp_ecn` 1 and 3). Some middleboxes drop such SYNs. If a SYN
+    /// gets no answer, a later SYN therefore omits the request. The second SYN omits a request for
+    /// RFC 3168, and the third SYN a request for AccECN.
     Request,
 }
 
@@ -47,14 +47,16 @@ bitflags! {
         const RECEIVED_PLAIN = 0x08;
         /// A packet with an ECN codepoint has been received.
         const SEEN = 0x10;
-        /// The next segment with new data must carry CWR.
+        /// The next segment with new data must carry CWR, because the congestion window was
+        /// reduced.
         const CWR_DUE = 0x20;
         /// The next segment must carry the AccECN option.
         const OPTION_DUE = 0x40;
-        /// The first segment with data must carry the AccECN option, to test the path.
+        /// The first segment with data must carry the AccECN option. Its arrival shows that the
+        /// path passes the option.
         const TEST_OPTION = 0x80;
-        /// The reasons for an AccECN option on a segment with data:
-        /// [`OPTION_DUE`](Self::OPTION_DUE) or [`TEST_OPTION`](Self::TEST_OPTION).
+        /// The two reasons why a segment with data carries an AccECN option:
+        /// [`OPTION_DUE`](Self::OPTION_DUE) and [`TEST_OPTION`](Self::TEST_OPTION).
         const OPTION_WITH_DATA = 0xc0;
     }
 }
@@ -72,11 +74,12 @@ impl Pack for EcnSignals {
 /// The ECN state of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notification {
-    /// The state of AccECN, if it was negotiated. A connection never leaves this mode (RFC 9768
-    /// §3.1.5).
+    /// The state of AccECN, if it was negotiated. Once negotiated, this mode is never left (RFC
+    /// 9768 §3.1.5).
     accurate: Option<Box<Accurate>>,
-    /// The number of bytes, plus one, that had been sent when a mark last reduced the congestion
-    /// window. Further marks on these bytes do not reduce it again. Zero if no mark has reduced it.
+    /// The number of bytes, plus one, that had been sent when a mark most recently reduced the
+    /// congestion window. Marks on these bytes do not reduce the window a second time. Zero if no
+    /// mark has reduced it yet.
     reduced_before: u64,
     /// The configured rule for RFC 3168. `accurate_rule` is the rule for AccECN.
     rule: EcnRule,
@@ -104,9 +107,10 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our next SYN, after `sent` SYNs without an answer. If AccECN is
-    /// configured, the first two SYNs request it (RFC 9768 §3.1.4.1). Later SYNs request no ECN at
-    /// all, because a client must not request RFC 3168 after AccECN (§3.1.5).
+    /// Returns the ECN flags of our next SYN, if `sent` SYNs have got no answer. If the rule for
+    /// AccECN is [`EcnRule::Request`], the first two SYNs request AccECN (RFC 9768 §3.1.4.1). Later
+    /// SYNs then request no ECN at all, because a client must not change its request from AccECN to
+    /// RFC 3168 (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -115,9 +119,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our next SYN-ACK, after `sent` SYN-ACKs that were not acknowledged.
-    /// In AccECN mode, the first two SYN-ACKs report the codepoint of the latest SYN (RFC 9768
-    /// table 2). Later SYN-ACKs carry no ECN flags (§3.2.3.2.2).
+    /// Returns the ECN flags of our next SYN-ACK, if `sent` SYN-ACKs were not acknowledged. In
+    /// AccECN mode, the first two SYN-ACKs report the codepoint of the latest SYN (RFC 9768 table
+    /// 2). Later SYN-ACKs carry no ECN flags (§3.2.3.2.2).
     pub(crate) fn flags_of_syn_ack(&self, sent: u32) -> TcpFlags {
         if let Some(accurate) = &self.accurate {
             return if sent < 2 { ace_for_codepoint(accurate.syn) } else { TcpFlags::empty() };
@@ -165,16 +169,16 @@ impl Notification {
     fn enter_accurate_mode(&mut self, flags: TcpFlags) {
         let is_answer = flags.contains(TcpFlags::ACK);
         let mut accurate = Accurate::new(!is_answer);
-        // Our SYN had the codepoint Not-ECT. If the SYN-ACK reports another codepoint, the path has
-        // changed it (RFC 9768 §3.2.2.3). A SYN-ACK with a reserved ACE value counts as a report of
-        // an unchanged SYN.
+        // Our SYN had the codepoint Not-ECT. If the peer's SYN-ACK reports that the SYN arrived
+        // with another codepoint, the path has changed it (RFC 9768 §3.2.2.3). A reserved ACE value
+        // does not count as such a report.
         accurate.is_mangled = is_answer && !matches!(flags.ace(), 0b010 | 0b101);
         self.echo = TcpFlags::of_ace(accurate.received.cep);
         self.accurate = Some(Box::new(accurate));
     }
 
-    /// Whether a SYN with these flags requests another ECN mode than an earlier SYN of the
-    /// handshake (RFC 9768 §3.1.5).
+    /// Whether a SYN with these flags requests another ECN mode than the peer's earlier SYN of this
+    /// handshake did (RFC 9768 §3.1.5).
     pub(crate) fn is_contradicted_by(&self, flags: TcpFlags) -> bool {
         let asks = flags.intersection(TcpFlags::ACE);
         let classic = asks == BOTH;
@@ -185,9 +189,9 @@ impl Notification {
                 || (was_classic && !classic && !asks.is_empty()))
     }
 
-    /// Derives the codepoint of new data from the negotiation. In AccECN mode the handshake must be
-    /// complete. A server that has sent or received a refusal of ECN stays Not-ECT, because the
-    /// client may act on that refusal (RFC 9768 §3.1.5).
+    /// Derives the codepoint of new data from the negotiation. In AccECN mode, it is Not-ECT until
+    /// the handshake is complete. A server that has sent or received a SYN or SYN-ACK without ECN
+    /// also stays Not-ECT: for the client, ECN may be off (RFC 9768 §3.1.5).
     fn update_codepoint(&mut self) {
         let agreed = match &self.accurate {
             Some(accurate) => {
@@ -206,7 +210,7 @@ impl Notification {
         self.codepoint = if agreed { Ecn::Ect0 } else { Ecn::NotEct };
     }
 
-    /// Handles the end of the handshake.
+    /// Derives the codepoint of new data at the end of the handshake.
     pub(crate) fn on_established(&mut self) {
         if let Some(accurate) = self.accurate.as_deref_mut() {
             accurate.is_established = true;
@@ -229,8 +233,9 @@ impl Notification {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct
     }
 
-    /// Whether received marks must be echoed by the rules of RFC 3168. This holds even if our last
-    /// SYN refused ECN, because the peer may have received an earlier one (RFC 3168 §6.1.1).
+    /// Whether received marks must be echoed by the rules of RFC 3168. They must even if our latest
+    /// SYN or SYN-ACK did not offer ECN, because the peer may have acted on an earlier one that did
+    /// (RFC 3168 §6.1.1).
     fn must_echo_marks(&self) -> bool {
         self.accurate.is_none()
             && self.past.contains(EcnSignals::SENT_SETUP)
@@ -266,8 +271,8 @@ impl Notification {
         self.past.intersects(reasons)
     }
 
-    /// Whether a mark has already reduced the congestion window for the flight that contains the
-    /// byte after the first `acknowledged` bytes.
+    /// Whether a mark has already reduced the congestion window for the flight of a certain byte:
+    /// the one that follows the first `acknowledged` bytes of the connection.
     fn has_reduced_for(&self, acknowledged: u64) -> bool {
         acknowledged < self.reduced_before
     }
@@ -280,8 +285,8 @@ impl Notification {
     }
 }
 
-/// Whether a SYN or SYN-ACK with these flags offers ECN by RFC 3168. A SYN-ACK with both flags does
-/// not: it comes from a peer that reflects reserved bits (§6.1.1.2).
+/// Whether a SYN or SYN-ACK with these flags offers ECN by RFC 3168. A SYN-ACK offers ECN by ECE
+/// alone. If it has CWR too, the peer has only reflected the reserved bits of our SYN (§6.1.1.2).
 fn is_ecn_setup(flags: TcpFlags) -> bool {
     let setup = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { BOTH };
     flags & BOTH == setup
@@ -304,7 +309,8 @@ mod tests {
     const SYN: TcpFlags = TcpFlags::SYN;
     const SYN_ACK: TcpFlags = TcpFlags::SYN.union(TcpFlags::ACK);
 
-    /// Returns the ECN state after the SYNs in `sent` and `received`, with AccECN disabled.
+    /// Returns the ECN state after the SYNs and SYN-ACKs with the flags `sent` and `received`, with
+    /// AccECN disabled.
     fn after(rule: EcnRule, sent: &[TcpFlags], received: &[TcpFlags]) -> Notification {
         exchange(Notification::new(rule, EcnRule::Off), sent, received)
     }
@@ -397,8 +403,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 §3.1.5: after a SYN or SYN-ACK without ECN, a server sends Not-ECT. A client still
-    /// sends ECT(0).
+    /// RFC 9768 §3.1.5: after it has sent or received a SYN or SYN-ACK without ECN, a server sends
+    /// Not-ECT. A client sends ECT(0) even then. Both stay in AccECN mode.
     #[test]
     fn a_refusal_makes_a_server_send_not_ect_and_keeps_the_mode() {
         let (ask, answer) = (SYN | TcpFlags::ACE, SYN_ACK | TcpFlags::of_ace(0b010));
@@ -420,8 +426,8 @@ mod tests {
         assert_eq!(state(&[ask, SYN], &[answer]), (true, Ecn::Ect0));
     }
 
-    /// The size of the ECN state in every connection. [`Accurate`] is allocated only in AccECN
-    /// mode.
+    /// Checks the size of the ECN state, which is part of every connection. [`Accurate`] is not
+    /// part of it, and is allocated only in AccECN mode.
     #[test]
     fn the_ecn_state_without_accecn_is_24_bytes() {
         assert_eq!(size_of::<Notification>(), 24);

@@ -35,8 +35,8 @@ impl Connection {
         });
     }
 
-    /// Resets the connection because of `error`, if no segment of the peer has caused it. The reset
-    /// then carries a current timestamp instead of one that answers a segment.
+    /// Resets the connection because of `error`, which no segment of the peer has caused. The reset
+    /// therefore carries the current timestamp, and not one that answers a segment.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);
@@ -51,8 +51,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Both endpoints have closed, so no reset is needed, unless data was not sent or not
-            // read (RFC 2525 §2.17).
+            // Both endpoints have closed, so the peer needs no reset. A reset is needed only if
+            // data was not sent or not read (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }
@@ -70,8 +70,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Ends the connection, because of `error` unless it was closed normally. Data that was
-    /// received in order can still be read.
+    /// Ends the connection. `error` is the reason; `None` if the connection was closed normally.
+    /// Received data in the receive buffer can still be read.
     pub(crate) fn end(&mut self, error: Option<Error>) {
         if self.state == State::Closed {
             return;
@@ -91,8 +91,8 @@ impl Connection {
         self.keep_alive_due = false;
     }
 
-    /// Enters TIME-WAIT, in which the connection waits until old segments have expired (RFC 9293
-    /// §3.6.1).
+    /// Enters TIME-WAIT. The connection remains in this state until its old segments can no longer
+    /// arrive (RFC 9293 §3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
         self.ecn.forget();
         self.timers.clear_all();

@@ -3,8 +3,8 @@
 use crate::compact::pack::packed_enum;
 use thiserror::Error;
 
-/// The reason why a call fails or the connection has ended. The variants distinguish the
-/// application, the peer and the network as its cause.
+/// The reason why a call fails or the connection has ended. Each variant shows which party is the
+/// cause: the application, the peer or the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,14 +24,14 @@ pub enum Error {
     /// The application aborted the connection.
     #[error("the connection was aborted by the application")]
     Aborted,
-    /// The peer has not answered within a configured time.
+    /// The peer has not answered within the time that the configuration allows.
     #[error("the peer has stopped answering: retransmissions went unanswered for too long")]
     TimedOut,
     /// A router or the peer's host has reported that the peer cannot be reached.
     #[error("the network reports that the peer cannot be reached")]
     Unreachable,
-    /// The peer sent data after the application had closed the connection, so these bytes could not
-    /// be delivered.
+    /// The peer sent data after the application had closed the connection. This data could not be
+    /// delivered, so the connection was reset.
     #[error("the peer sent data after the application had closed: the connection was reset")]
     DataAfterClose,
     /// The peer has requested two ECN modes that exclude each other (RFC 9768 §3.1.5).

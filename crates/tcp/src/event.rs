@@ -3,13 +3,14 @@
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use bitflags::bitflags;
 
-/// A problem that may end the connection if it persists (RFC 9293 §3.9.1.8).
+/// A problem that does not end the connection, but may lead to its end if it persists (RFC 9293
+/// §3.9.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SoftError {
     /// A router or the peer's host has reported that the peer cannot be reached.
     Unreachable,
-    /// A segment was retransmitted without an answer, as often as the limit R1 allows (RFC 9293
+    /// A segment was retransmitted, and got no answer, as many times as the limit R1 (RFC 9293
     /// §3.8.3).
     Silent,
 }
@@ -28,12 +29,12 @@ pub enum Event {
     Urgent,
     /// The peer will send no more data. Data that has arrived can still be read.
     EndOfStream,
-    /// The application can write again: acknowledged data has left the send buffer, which was too
-    /// full for the last write. The event is repeated with each acknowledgement until the buffer is
-    /// empty.
+    /// The application can write again: acknowledged data has left the send buffer. Reported only
+    /// after a write that did not fit completely. Each acknowledgement of data then reports it once
+    /// more, until the buffer is empty.
     Writable,
-    /// The network has reported a problem, or the peer does not answer, which may be temporary.
-    /// [`crate::Connection::soft_error`] returns the problem.
+    /// There is a problem that may be temporary: the network has reported an error, or the peer
+    /// does not answer. [`crate::Connection::soft_error`] returns the problem.
     SoftError,
     /// The connection has ended. [`crate::Connection::error`] returns the reason, unless it was
     /// closed normally.
@@ -44,7 +45,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// All events, in the order in which they are reported.
+    /// All events, in the order in which they are reported if several are pending.
     pub const ALL: [Self; 8] = [
         Self::Connected,
         Self::Readable,

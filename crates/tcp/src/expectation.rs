@@ -1,11 +1,12 @@
-//! State that is derived from a connection to recognise common segments fast: the expected header
-//! of the next segment (header prediction), whether special output is due, and the number of
-//! segments that may continue a burst.
+//! Values that are derived from a connection, so that common cases are recognised fast. The first
+//! is the expected header of the next received segment (header prediction). The others are whether
+//! special output is due, and the number of segments that may continue a burst.
 //!
 //! Derived values become stale when their sources change, so only this module writes them.
 //! [`Connection::slow`] and [`Connection::slow_control`] derive them again whenever the slow path
-//! ends. A segment sent or received on the fast path only shortens the burst, and must not change
-//! any source of the values. [`Connection::check`] verifies this by deriving the values again.
+//! ends. The fast paths for sent and received segments only shorten the burst. They must not change
+//! any value from which the expectation is derived. [`Connection::check`] verifies this by deriving
+//! the values again.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::ecn::EcnSignals;
@@ -15,17 +16,17 @@ use crate::input::validate::predict::expected_header;
 use crate::{Connection, State};
 use linerate_units::Instant;
 
-/// Values derived from a connection, by which common segments are recognised.
+/// Values derived from a connection, by which the fast paths recognise common segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Expectation {
-    /// The expected data offset and flags of the next segment. Zero, which no segment has, means
-    /// that no header is predicted.
+    /// The expected data offset and flags of the next received segment. Zero, which no segment has,
+    /// means that no header is predicted.
     header: u16,
-    /// The number of full segments of new data that may follow the segment that was sent last,
-    /// without a call of [`Connection::choose`] for each.
+    /// The number of full segments of new data that may follow the most recently sent segment
+    /// without a call of [`Connection::choose`] for each of them.
     burst: u8,
-    /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
+    /// Whether a header is predicted and any output that is due is plain: new data, the FIN, or the
     /// acknowledgement of data received in order.
     is_plain: bool,
 }
@@ -34,8 +35,8 @@ impl Expectation {
     /// The state of a new connection, in which no header is predicted.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
-    /// Derives the values from `connection`. The number of segments that may continue a burst is
-    /// zero, so a burst in progress ends.
+    /// Derives the values from `connection`. A burst in progress ends, because `burst` becomes
+    /// zero.
     #[inline(always)]
     fn of(connection: &Connection) -> Self {
         match connection.state {
@@ -47,8 +48,8 @@ impl Expectation {
     #[inline(never)]
     fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        // Without a predicted header, `has_only_plain_output` is evaluated only when a segment is
-        // sent, and not after each step of the slow path.
+        // If no header is predicted, `is_plain` is not derived, since this would cost time after
+        // each step of the slow path. Output then calls `has_only_plain_output` itself.
         let is_plain = header != 0 && connection.has_only_plain_output();
         Self { header, burst: 0, is_plain }
     }
@@ -60,29 +61,28 @@ impl Expectation {
         self.header
     }
 
-    /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
+    /// Whether a header is predicted and any output that is due is plain: new data, the FIN, or the
     /// acknowledgement of data received in order.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.is_plain
     }
 
-    /// Returns the number of full segments of new data that may follow the segment that was sent
-    /// last, without being chosen individually.
+    /// Returns the number of full segments of new data that may follow the most recently sent
+    /// segment without an individual choice.
     #[inline(always)]
     pub(crate) const fn burst(self) -> u8 {
         self.burst
     }
 
-    /// Copies the predicted header from `other`, so that a connection with header prediction can be
-    /// compared with one without.
+    /// Copies the values of header prediction from `other`, so that a connection with header
+    /// prediction can be compared with one without.
     pub(crate) const fn copy_prediction_from(&mut self, other: Self) {
         *self = Self { burst: self.burst, ..other };
     }
 }
 
-/// Takes no space in a compact connection, because the values are derived again when the connection
-/// is restored.
+/// Takes no space in a compact connection: the values are derived when the connection is restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 
@@ -92,8 +92,8 @@ impl Pack for Expectation {
 }
 
 impl Connection {
-    /// Runs `step` of the slow path, and then derives the expectation again. Every public method
-    /// that changes a source of the expectation must run within this method.
+    /// Runs `step`, a part of the slow path, and then derives the expectation again. Outside of
+    /// such a step, no public method may change a value from which the expectation is derived.
     #[inline(always)]
     pub(crate) fn slow<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
         let result = step(self);
@@ -101,8 +101,8 @@ impl Connection {
         result
     }
 
-    /// Handles a predicted control segment, and then derives the expectation again. [`Self::slow`]
-    /// cannot be inlined here because of its closure.
+    /// Handles a predicted control segment, and then derives the expectation again. It does not
+    /// call [`Self::slow`], whose closure would prevent inlining here.
     #[inline(always)]
     pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
         self.take_predicted_control(now, segment, run);
@@ -115,8 +115,8 @@ impl Connection {
         self.expectation.burst = segments;
     }
 
-    /// Whether only plain output is due (new data, the FIN, and the acknowledgement of data
-    /// received in order), in segments with the usual options only.
+    /// Whether any output that is due is plain: new data, the FIN, or the acknowledgement of data
+    /// received in order. The segments must also have the usual options only.
     #[inline(always)]
     pub(crate) fn has_only_plain_output(&self) -> bool {
         self.timestamps.on
@@ -135,8 +135,8 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // The segment that `first_due` requests precedes all other output, even an acknowledgement
-        // that is also due.
+        // `first_due` requests a certain segment, which precedes all other output. It is special
+        // even if a plain acknowledgement is due as well.
         self.first_due
             | self.reset_due.is_some()
             | by_timers
@@ -145,7 +145,7 @@ impl Connection {
             | by_application
     }
 
-    /// Checks that the stored expectation equals the one that would be derived now.
+    /// Checks that the stored expectation equals the one that is derived now.
     ///
     /// # Panics
     /// If they differ, because a source of the expectation was changed outside

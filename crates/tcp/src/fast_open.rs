@@ -1,5 +1,5 @@
-//! TCP Fast Open (RFC 7413): data on the SYN, and its consequences for the handshake. Creating and
-//! checking cookies, remembering peers and limiting requests are tasks of the host.
+//! TCP Fast Open (RFC 7413): data on the SYN, and its consequences for the handshake. The host
+//! creates and checks cookies, remembers peers, and limits the number of requests.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
@@ -38,9 +38,9 @@ pub struct FastOpenLesson {
     pub mss: Option<u16>,
     /// Whether the SYN-ACK acknowledged any data on the SYN.
     pub accepted: bool,
-    /// Whether the server or the path refuses Fast Open (RFC 7413 §4.1.3.1). Either no cookie was
-    /// returned on request, or data was not acknowledged despite a valid cookie, or the first SYN,
-    /// which carried the Fast Open option, got no answer.
+    /// Whether the server or the path refuses Fast Open (RFC 7413 §4.1.3.1). This is assumed in
+    /// three cases. A requested cookie was not returned. Data was not acknowledged, and no new
+    /// cookie was returned. The first SYN, with the Fast Open option, got no answer.
     pub refused: bool,
 }
 
@@ -51,13 +51,14 @@ packed!(FastOpenLesson { cookie, mss, accepted, refused });
 pub(crate) struct FastOpen {
     /// The Fast Open option of our first SYN or SYN-ACK; retransmissions omit it.
     pub(crate) option: Option<FastOpenCookie>,
-    /// The cached MSS of the peer.
+    /// The MSS that the peer announced in an earlier connection, if the host has cached it.
     mss: Option<u16>,
     /// The Fast Open option that our first SYN carried. `None` until that SYN is sent.
     tried: Option<FastOpenCookie>,
     /// The number of data bytes on our SYN.
     data_sent: u32,
-    /// FastOpened (RFC 7413 §4.2): whether data may be sent before the handshake is complete.
+    /// FastOpened (RFC 7413 §4.2): whether this endpoint, a server, may send data before the
+    /// handshake is complete.
     opened: bool,
     /// Whether data on a SYN was accepted, by the peer or by this endpoint.
     accepted: bool,
@@ -81,8 +82,8 @@ impl Connection {
         (fast_open.opened, fast_open.accepted) = (true, accepted);
     }
 
-    /// Returns the outcome of Fast Open at this client. `None` if it is not known yet, or Fast Open
-    /// was not used.
+    /// Returns the outcome of Fast Open, if this endpoint is a client. `None` if the outcome is not
+    /// known yet, or Fast Open was not used.
     #[inline]
     #[must_use]
     pub fn fast_open_lesson(&self) -> Option<FastOpenLesson> {
@@ -95,16 +96,17 @@ impl Connection {
             return fast_open.lesson;
         }
         // The handshake ended without an answer, so Fast Open counts as refused. If the application
-        // has aborted the handshake, this holds only after a retransmission of the SYN.
+        // has aborted the handshake, it counts as refused only if the first SYN had got no answer
+        // until its timeout.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);
         refused.then_some(FastOpenLesson { cookie: None, mss: None, accepted: false, refused })
     }
 
-    /// Whether data or a FIN may be sent. With Fast Open this is possible before the handshake is
-    /// complete, but not after the SYN-ACK was retransmitted: the first one was lost, or went to a
-    /// spoofed address.
+    /// Whether data or a FIN may be sent. With Fast Open, a server may send both before the
+    /// handshake is complete, until the SYN-ACK times out. After that, the client's address may be
+    /// spoofed, or the client may have received no SYN-ACK.
     pub(crate) fn may_send(&self) -> bool {
         self.state.sends_data() || self.may_send_early()
     }
@@ -127,8 +129,8 @@ impl Connection {
         })
     }
 
-    /// Returns the number of data bytes that fit the SYN. Zero without a cookie, and after the SYN
-    /// was sent.
+    /// Returns the number of data bytes for which the next SYN has room. Zero if there is no
+    /// cookie, or if a SYN was sent already.
     #[must_use]
     pub fn room_on_syn(&self) -> u32 {
         self.room_on_syn_with(&self.options_of_syn())
@@ -144,7 +146,7 @@ impl Connection {
     }
 
     /// Returns the number of data bytes that fit a SYN with `options`. Urgent data is never sent on
-    /// a SYN, because its end could not be expressed.
+    /// a SYN, because the end of urgent data beyond this segment could not be expressed.
     fn room_on_syn_with(&self, options: &TcpOptions) -> u32 {
         let brings = options.fast_open.is_some_and(|cookie| !cookie.is_request());
         let Some(fast_open) = self.fast_open.as_ref().filter(|_| brings) else { return 0 };
@@ -177,23 +179,24 @@ impl Connection {
         let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
         let brought = fast_open.data_sent > 0;
         let accepted = self.acknowledge_data_of_syn(syn_ack.ack);
-        // A new cookie means that ours was outdated, and not that the server refuses Fast Open.
+        // A new cookie means that ours was outdated. This explains why the data was not accepted,
+        // so Fast Open does not count as refused.
         let is_renewed = cookie.is_some_and(|cookie| cookie != tried);
-        // The retransmitted SYN had no Fast Open option. The path may have dropped the first SYN
-        // because of that option.
+        // The first SYN got no answer, and the retransmitted SYN had no Fast Open option. The path
+        // may have dropped the first SYN because of that option.
         let was_retransmitted = self.sender.expiries > 0;
         let wanted_more = brought || tried.is_request() || was_retransmitted;
         let refused = wanted_more && !accepted && !is_renewed;
         let lesson = FastOpenLesson { cookie, mss: options.mss, accepted, refused };
         self.fast_open.get_or_insert_default().lesson = Some(lesson);
-        // The SYN-ACK may contain the server's answer to our data. If it were ignored, the server
-        // would retransmit it only after a timeout.
+        // The SYN-ACK may contain the server's answer to our data. If we ignored that answer, the
+        // server would retransmit it only after a timeout.
         self.take_data_of_syn(syn_ack);
     }
 
     /// Processes `ack`, the acknowledgement number of the SYN-ACK. Returns whether it acknowledges
-    /// any data on our SYN. Data that it does not acknowledge counts as unsent, and is sent at
-    /// once.
+    /// any data on our SYN. Data on the SYN that it does not acknowledge counts as unsent, so that
+    /// it is sent again at once.
     #[cold]
     pub(crate) fn acknowledge_data_of_syn(&mut self, ack: SeqNum) -> bool {
         let brought = self.fast_open.as_mut().filter(|fast_open| fast_open.data_sent > 0);
@@ -206,8 +209,8 @@ impl Connection {
         taken > 0
     }
 
-    /// Handles the timeout of a SYN-ACK with Fast Open. Data that was sent after it counts as lost,
-    /// too, because clients drop data that arrives before the SYN-ACK.
+    /// Handles the timeout of a SYN-ACK with Fast Open. Data that was sent after the SYN-ACK counts
+    /// as lost as well: clients drop data that arrives before the SYN-ACK.
     pub(crate) fn withdraw_early_data(&mut self) {
         if !self.is_opened_fast() {
             return;
@@ -219,8 +222,8 @@ impl Connection {
         }
     }
 
-    /// Stores the data of the peer's SYN, as far as there is room, and returns its length. A FIN on
-    /// the SYN is ignored, because the peer retransmits it.
+    /// Stores the data of the peer's SYN or SYN-ACK, as far as there is room, and returns its
+    /// length. A FIN on it is ignored, because the peer retransmits the FIN.
     fn take_data_of_syn(&mut self, syn: &Segment<'_>) -> usize {
         let length = syn.payload.len().min(self.receiver.buffer.free()).min(usize::from(u16::MAX));
         let data = &syn.payload[..length];

@@ -1,4 +1,4 @@
-//! Methods for observers: they return the state, the counters and the status of a connection.
+//! Methods that only observe a connection: they return its state, its counters and its status.
 
 use crate::congestion::RateSample;
 use crate::receive::saturated;
@@ -13,7 +13,8 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is closed and has nothing left to send, so that the host can drop it.
+    /// Whether the connection is closed and has no reset left to send, so that the host can drop
+    /// it.
     #[must_use]
     pub const fn is_released(&self) -> bool {
         matches!(self.state, State::Closed) && self.reset_due.is_none()
@@ -25,8 +26,8 @@ impl Connection {
         self.error
     }
 
-    /// Returns the problem that may end the connection, if any. An acknowledgement of new data
-    /// clears it.
+    /// Returns the problem that may lead to the end of the connection, if there is one at present.
+    /// An acknowledgement of new data clears it.
     #[must_use]
     pub const fn soft_error(&self) -> Option<SoftError> {
         if self.sender.expiries >= R1 {
@@ -55,7 +56,8 @@ impl Connection {
         self.unsent_low_water().map_or(free, |low| free.min(self.room_below(low)))
     }
 
-    /// Returns the number of bytes that were written and not acknowledged.
+    /// Returns the number of bytes that the application has written and the peer has not
+    /// acknowledged.
     #[must_use]
     pub const fn unacknowledged_bytes(&self) -> usize {
         self.sender.buffer.len()

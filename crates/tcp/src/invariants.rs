@@ -49,9 +49,9 @@ impl Connection {
     }
 
     /// Checks that `twin`, which has processed the same input without header prediction, is equal
-    /// in state, output and events. The predicted header may differ, so it is first copied from
-    /// this connection to `twin`. A copy of the whole connection would be slow, because its buffers
-    /// would be copied, too.
+    /// in state, output and events. Only the values of header prediction may differ. They are
+    /// therefore copied from this connection to `twin` before the comparison. `twin` is changed in
+    /// place, because a copy of it would include its buffers and be slow.
     ///
     /// # Panics
     /// If the connections differ.
@@ -74,15 +74,17 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // A pending reset is sent before all other output, so the burst has ended.
+            // If a reset is due, it is sent before all other output. The refusal has therefore
+            // ended a burst that `before` may have.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
     /// Checks that this connection equals `twin`, in which the same data was stored only after its
-    /// checksum was verified. This connection has stored the data before the verification. Buffer
-    /// memory without data may differ, so it is first copied to `twin`.
+    /// checksum was verified. In this connection, the data was stored before the verification. Only
+    /// buffer memory that contains no data may differ. It is therefore copied to `twin` before the
+    /// comparison.
     ///
     /// # Panics
     /// If the connections differ.
@@ -100,10 +102,11 @@ impl Connection {
     }
 
     /// Checks that this connection, which has continued a burst, equals `asked`, which has chosen
-    /// each segment individually. The burst of `asked` may be longer, because it began later.
+    /// each segment individually. Only the remaining length of the burst may differ: that of
+    /// `asked` may be longer, because it was found later.
     ///
     /// # Panics
-    /// If the connections differ.
+    /// If the connections differ otherwise.
     pub fn assert_went_on_like(&self, asked: &mut Self) {
         assert!(
             self.expectation.burst() <= asked.expectation.burst(),

@@ -1,11 +1,12 @@
 //! One TCP connection, sans-IO: bytes, time and randomness are arguments, segments and events are
 //! results. The crate implements sequence space, windows, loss recovery and congestion control. It
-//! contains no addresses, ports, links, sockets, threads or clocks.
+//! knows no addresses, ports, links, sockets, threads or clocks.
 //!
-//! A [`Connection`] has three views. The application calls plain verbs (`write`, `read`, `close`,
-//! `set_*`). The host driver delivers segments and timers (`handle_*`), and takes segments and
-//! events (`poll_*`), through [`Connection::driver`]. Observers call getters. Two connections and a
-//! loop that carries segments between them are a whole transfer:
+//! A [`Connection`] has three interfaces, one for each kind of user. The application calls methods
+//! that are named by verbs (`write`, `read`, `close`, `set_*`). The host driver delivers segments
+//! and timers (`handle_*`), and takes segments and events (`poll_*`), through
+//! [`Connection::driver`]. Observers call methods that only return values (`state`, `statistics`).
+//! Two connections and a loop that carries segments between them are a whole transfer:
 //!
 //! ```
 //! use linerate_tcp::{Config, Connection, Offload, Path, Seeds};

@@ -11,23 +11,23 @@ use linerate_wire::Timestamps;
 /// The idle time after which an empty buffer frees its memory.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The memory that the host currently allows a connection to allocate.
+/// The limits of the host for the memory that a connection may allocate at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryGrant {
-    /// The number of bytes of memory that the buffers may allocate in addition to the memory that
-    /// they have.
+    /// The number of bytes that the two buffers together may allocate in addition to the memory
+    /// that they have.
     pub room: u32,
     /// The number of bytes that a buffer without memory may allocate, even if `room` is smaller.
     pub least: u32,
     /// Whether buffers with a tuned size may grow.
     pub tuning: bool,
-    /// Whether other connections wait for memory. Then a send buffer is filled only to half of its
-    /// memory, so that the other half can be freed when data is acknowledged.
+    /// Whether other connections wait for memory. If so, data is written to at most half of a send
+    /// buffer's memory. The other half can be freed when data is acknowledged.
     pub is_awaited: bool,
 }
 
-/// A compact connection stores an unlimited grant in one bit. This suffices, because the host sets
-/// the grant again before each step.
+/// Packs a grant for a compact connection. An unlimited grant takes only a flag bit, because it is
+/// stored as `None`.
 impl Pack for MemoryGrant {
     fn pack(&self, into: &mut Packer<'_>) {
         let limited = (*self != Self::UNLIMITED)
@@ -65,8 +65,8 @@ impl Connection {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
     }
 
-    /// Returns the number of bytes that have left the buffers, because the peer has acknowledged
-    /// them or the application has read them.
+    /// Returns the number of bytes that have left the two buffers: bytes that the peer has
+    /// acknowledged, and bytes that the application has read.
     #[inline]
     #[must_use]
     pub const fn moved_bytes(&self) -> u64 {
@@ -96,8 +96,9 @@ impl Connection {
     }
 
     /// Fixes the size of the receive buffer (`SO_RCVBUF`), from one byte to [`LARGEST_BUFFER`] or
-    /// the window limit of the route. The window is also limited by the negotiated scale. A smaller
-    /// size takes effect as the peer uses up the window, because an offered window must not shrink.
+    /// the window limit of the route. The announced window is also limited by the scale that was
+    /// negotiated before. An announced window must not shrink, so a smaller size takes effect only
+    /// as the peer uses up the window.
     pub fn set_receive_buffer(&mut self, size: usize) {
         let clamp = self.path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp as usize);
         let size = BufferSize::from(size).within(clamp);
@@ -131,7 +132,8 @@ impl Connection {
         }
     }
 
-    /// Shrinks the receive buffer, as data is read, to the size that the application has set.
+    /// Shrinks the receive buffer towards the fixed size that the application has set. Called when
+    /// data is read, because the buffer can shrink only as the peer uses up the window.
     #[inline(never)]
     fn shrink_receive_buffer(&mut self) {
         if let BufferSize::Fixed(size) = self.preferences.receive_buffer
@@ -154,8 +156,8 @@ impl Connection {
     }
 
     /// Measures the round trip by the timestamp that in-order data echoes. If the peer echoes no
-    /// timestamp, the measurement ends. Otherwise it would be attempted again for every segment of
-    /// that peer, off the fast path.
+    /// timestamp, the measurement is given up. If it stayed pending, every further segment of that
+    /// peer would leave the fast path for it.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);
@@ -203,8 +205,8 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // Evidence for a spurious recovery would have arrived during the idle time, so the
-            // state that would undo the recovery is freed.
+            // During the idle time, no evidence has arrived that the most recent recovery was
+            // spurious. None is expected any more, so the state for undoing that recovery is freed.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {

@@ -34,7 +34,7 @@ pub struct Seeds {
     pub timestamp_offset: u32,
 }
 
-/// Whether this endpoint or the peer opens the connection (RFC 9293 §3.10.1).
+/// The endpoint that opens the connection: this one or the peer (RFC 9293 §3.10.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// This endpoint opens the connection by a SYN.
@@ -43,8 +43,8 @@ pub enum Open {
     Passive,
 }
 
-/// Generates both `open` and `reopen` from one list of initial values. The list does not contain
-/// the configuration, because a reopened connection may keep its own configuration.
+/// Generates the functions `open` and `reopen` from one list of initial values. The configuration
+/// is not in the list: `reopen` may keep the configuration of the closed connection.
 macro_rules! begins {
     (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
         $(let $name:ident = $known:expr;)*
@@ -52,9 +52,9 @@ macro_rules! begins {
         $($field:ident: $value:expr,)*
     }) => {
         impl Connection {
-            /// Returns a connection in its initial state. The caller can move the connection to its
-            /// place in memory before the connection processes a segment. After a passive open, the
-            /// caller continues with [`crate::Driver::learn_from_syn`].
+            /// Returns a connection in its initial state. The connection has not processed a
+            /// segment yet, so the caller can first move it to its place in memory. After a passive
+            /// open, the caller continues with [`crate::Driver::learn_from_syn`].
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -132,8 +132,8 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// Applies the configuration's limit of the segment size, and the route's window clamp and
-    /// initial receive window.
+    /// Applies three limits: the maximum segment size of the configuration, and the window clamp
+    /// and the initial receive window of the route.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(most) = self.config.largest_segment {
@@ -192,7 +192,8 @@ impl Connection {
         now: Instant,
     ) {
         self.learn_from_syn(syn, now);
-        // The host has sent the SYN-ACK already, so this one is discarded.
+        // The host has already sent this SYN-ACK, with the cookie as its sequence number, so the
+        // copy is discarded.
         let _ = self.poll_transmit(now, Offload::None, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
@@ -204,8 +205,8 @@ impl Connection {
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         if self.active {
-            // The peer may already use the window that our SYN has offered, before our
-            // acknowledgement arrives.
+            // The SYN is the answer to our SYN, which has offered a window. The peer may use this
+            // window before our acknowledgement of its SYN arrives.
             self.rcv.edge += u32::from(self.window_of_syn());
         }
         self.agreement.negotiate(&options);
@@ -256,8 +257,8 @@ impl Connection {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // This ACK shows that the peer is alive. The period without an answer therefore begins
-        // again with the next SYN-ACK.
+        // This ACK shows that the peer is alive. The time without an answer, which is limited by
+        // R2, therefore starts anew with the next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;
@@ -272,15 +273,15 @@ impl Connection {
         self.ecn.on_established();
         // The SYN is acknowledged now, so it must not be retransmitted.
         self.first_due = false;
-        // With Fast Open, the application may have read data before the end of the handshake, and
-        // so reopened the window.
+        // With Fast Open, the SYN may have carried so much data that the window was nearly closed.
+        // If the application has already read this data, the larger window is announced.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
         if self.rcv.pending() > 0 || (was_small && self.has_opened_window()) {
             self.owe_ack();
         }
         if self.sender.rtt.backoff() > 1 {
             cold_path();
-            // Several segments of the handshake were lost, so the window begins with one segment
+            // The SYN or SYN-ACK has timed out several times, so the window begins with one segment
             // (RFC 5681 §3.1). A single timeout has no effect on the window, because a round trip
             // longer than the initial RTO also causes one (RFC 6928 §2).
             self.sender.congestion.controller().restart();
@@ -300,7 +301,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Whether the application has read enough to announce a larger window.
+    /// Whether the application has read enough data for a window update.
     #[cold]
     fn has_opened_window(&self) -> bool {
         self.acks.on_read(&self.received())

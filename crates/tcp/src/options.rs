@@ -5,8 +5,8 @@ use crate::{BufferSize, Config};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
-/// The time without a timestamp after which TS.Recent is outdated, in milliseconds: 24 days (RFC
-/// 7323 §5.5).
+/// The time after which TS.Recent is outdated, in milliseconds: 24 days without a newer timestamp
+/// (RFC 7323 §5.5).
 const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
 
 /// The largest shift of window scaling. A peer's larger shift is reduced to it (RFC 7323 §2.3).
@@ -48,16 +48,17 @@ impl TimestampState {
         self.offset.wrapping_add(low_word(now.as_millis()))
     }
 
-    /// Whether a segment with these timestamps is too old: possibly from before the sequence
-    /// numbers wrapped (PAWS, RFC 7323 §5.3 R1).
+    /// Whether a segment with these timestamps is refused as too old. It may have been sent before
+    /// the sequence numbers wrapped (PAWS, RFC 7323 §5.3 R1).
     pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
         before(timestamps.value, self.recent)
             && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
     }
 
-    /// Sets TS.Recent, if the segment contains the sequence number that we acknowledged last (RFC
-    /// 7323 §4.3). Thus a delayed acknowledgement echoes the timestamp of the earliest segment that
-    /// it covers.
+    /// Sets TS.Recent to the timestamp of a segment at `seq`, unless the segment begins after
+    /// `last_ack_sent`, our latest acknowledgement number (RFC 7323 §4.3). Segments after it that
+    /// the same acknowledgement will cover do not replace the value. A delayed acknowledgement thus
+    /// echoes the timestamp of the first segment that it covers.
     pub(crate) fn note(
         &mut self,
         timestamps: Timestamps,
@@ -77,7 +78,7 @@ impl TimestampState {
     }
 
     /// Returns the round-trip time that the timestamp echo in `segment` shows, to the millisecond.
-    /// `None` if there is no echo, or if the echo lies in the future.
+    /// `None` if there is no echo, or if the echoed timestamp is later than `now`.
     pub(crate) fn echoed_round_trip(
         &self,
         segment: &Segment<'_>,
@@ -86,8 +87,8 @@ impl TimestampState {
         self.round_trip_of(self.of(segment)?, now)
     }
 
-    /// Returns the round-trip time that `timestamps` show, to the millisecond. `None` if the echo
-    /// is missing or lies in the future.
+    /// Returns the round-trip time that `timestamps` show, to the millisecond. `None` if there is
+    /// no echo, or if the echoed timestamp is later than `now`.
     pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
         let (echo, clock) = (timestamps.echo, self.clock(now));
         let is_past = echo != 0 && !before(clock, echo);
@@ -136,7 +137,8 @@ impl Agreement {
         }
     }
 
-    /// Disables every option that the peer's SYN does not offer.
+    /// Disables every option that the peer's SYN does not offer, and takes the window scale shift
+    /// of the peer.
     pub(crate) fn negotiate(&mut self, peer: &TcpOptions) {
         match (self.scaling, peer.window_scale) {
             (true, Some(shift)) => self.send_shift = shift.min(LARGEST_SHIFT),

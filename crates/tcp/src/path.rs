@@ -7,8 +7,8 @@ use crate::send::path_mtu::PathMtu;
 use core::num::NonZeroU32;
 use linerate_wire::TcpHeader;
 
-/// The smallest MSS that is accepted from a peer, in bytes. With a smaller one, segments would
-/// consist mostly of headers, and a hostile peer could multiply our work.
+/// The smallest MSS that is accepted from a peer, in bytes. With a smaller MSS, segments would
+/// consist mostly of headers. A hostile peer could announce one to multiply our work.
 pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
 
 /// The length in bytes of an IPv4 header without options.
@@ -23,8 +23,8 @@ pub struct Path {
     /// The number of bytes of TCP header and data in the largest packet that the first link and the
     /// route permit. Probes of the path MTU never exceed this size.
     pub link_payload: usize,
-    /// Whether `mtu_payload` was found by probes and larger packets were not tested. Larger packets
-    /// may then be tested at once.
+    /// Whether `mtu_payload` was found by probes and larger packets were not tested. If so, larger
+    /// packets may be tested at once, without the wait between two searches.
     pub is_estimated: bool,
     /// The length of the IP header in bytes: 20 for IPv4, 40 for IPv6.
     pub ip_header: u8,
@@ -33,11 +33,11 @@ pub struct Path {
     /// The largest MSS that this route allows us to announce and to send, in bytes. `None` means no
     /// limit.
     pub mss_clamp: Option<u16>,
-    /// The initial congestion window on this route in segments, instead of
+    /// The initial congestion window on this route, in segments. `None` selects
     /// [`crate::Config::initial_window`].
     pub initial_window: Option<NonZeroU32>,
-    /// The initial receive window on this route in segments of the announced MSS, instead of the
-    /// initial size of a tuned [`crate::Config::receive_buffer`].
+    /// The initial receive window on this route, in segments of the announced MSS. It replaces the
+    /// initial size of a tuned [`crate::Config::receive_buffer`]. `None` keeps that size.
     pub initial_receive_window: Option<NonZeroU32>,
 }
 
@@ -90,7 +90,8 @@ impl Path {
         PathMtu::new(packet(self.mtu_payload), packet(self.link_payload.max(self.mtu_payload)))
     }
 
-    /// Returns the MSS to announce, in bytes. The length of options is not subtracted (RFC 6691).
+    /// Returns the MSS to announce, in bytes. The length of IP and TCP options is not subtracted
+    /// (RFC 6691).
     pub(crate) fn mss(self) -> u32 {
         let most = u32::from(self.mss_clamp.unwrap_or(u16::MAX)).max(SMALLEST_PEER_MSS);
         saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)

@@ -1,9 +1,10 @@
-//! Options that few applications set. They are stored in a separate allocation, to keep connections
-//! without them small.
+//! Options that few applications set. They are stored in a separate allocation, so that a
+//! connection without them is small.
 //!
 //! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end.
 //! The low-water mark (`TCP_NOTSENT_LOWAT`) limits unsent data. A connection with any of these does
-//! not use output prediction. The other options, such as the maximum pacing rate, permit it.
+//! not use output prediction. The other options in this file, such as the maximum pacing rate,
+//! permit output prediction.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
@@ -13,24 +14,25 @@ use alloc::collections::VecDeque;
 use linerate_units::{Duration, Rate};
 use linerate_wire::SeqNum;
 
-/// The maximum number of record boundaries stored per connection. If there are more, the oldest are
-/// dropped, and segments may contain data of several records.
+/// The maximum number of record boundaries stored per connection. If the application sets more, the
+/// oldest boundaries are dropped, so that a segment may contain data from both sides of them.
 const MOST_RECORDS: usize = 1_024;
 
 /// The options of a connection whose application has set at least one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RareOptions {
-    /// Whether small segments are held back until more data is written.
+    /// Whether small segments at the end of the written data are held back (`TCP_CORK`).
     cork: bool,
-    /// SND.UNA and the end of the written data at the last call of [`Connection::expect_more`].
-    /// A small segment is held back until one of these numbers changes.
+    /// The values of SND.UNA and of the end of the written data at the most recent call of
+    /// [`Connection::expect_more`]. A small segment is held back until one of the two changes.
     more: Option<(SeqNum, SeqNum)>,
-    /// The end of the written data when [`Connection::flush_cork`] last released data. Corking does
-    /// not hold back data before this number.
+    /// The end of the written data when [`Connection::flush_cork`] most recently released data.
+    /// Until the application writes more, nothing is held back.
     flushed: Option<SeqNum>,
     /// The sequence numbers at which records end, in order.
     ///
-    /// Invariant: at most [`MOST_RECORDS`]. When a segment is chosen, all are after SND.UNA.
+    /// Invariant: there are at most [`MOST_RECORDS`] of them. When a segment is chosen, all of them
+    /// are after SND.UNA.
     records: VecDeque<SeqNum>,
     records_joined: u64,
     low_water: Option<u32>,
@@ -62,8 +64,8 @@ impl RareOptions {
 impl Connection {
     /// Holds back small segments (`TCP_CORK`), until the option is cleared, the application closes,
     /// or nothing has been in flight for one RTO (with [`crate::Config::modern`], at least 200 ms).
-    /// The option has priority over [`Connection::set_no_delay`], which only releases the data that
-    /// is held back when it is called.
+    /// It holds back small segments even if [`Connection::set_no_delay`] is set. A call of that
+    /// method only releases the data that is held back at the time of the call.
     pub fn set_cork(&mut self, cork: bool) {
         if cork || self.rare.is_some() {
             self.change_rare(|rare| (rare.cork, rare.flushed) = (cork, None));
@@ -76,17 +78,19 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| rare.cork)
     }
 
-    /// Announces that more data will follow the last write (`MSG_MORE`). A small segment waits for
-    /// that data, without PSH. The wait ends with the next write, with an acknowledgement of new
-    /// data, and under the conditions of [`Connection::set_cork`].
+    /// Announces that another write will follow the most recent one soon (`MSG_MORE`). Until that
+    /// write, a small segment is held back, and the end of the data gets no PSH. An acknowledgement
+    /// of new data also ends the wait, as do the conditions that end it for
+    /// [`Connection::set_cork`].
     pub fn expect_more(&mut self) {
         let at = (self.snd.una, self.sender.buffer.end());
         self.change_rare(|rare| (rare.more, rare.flushed) = (Some(at), None));
     }
 
-    /// Ends a record with the last written byte (`MSG_EOR`). No segment or retransmission then
-    /// contains data from both sides of this boundary. At most 1,024 unacknowledged boundaries are
-    /// kept; older ones are dropped, and counted by [`Connection::records_joined`].
+    /// Sets a record boundary at the end of the data written so far (`MSG_EOR`). No segment, even
+    /// if retransmitted, contains data from both sides of the boundary. At most 1,024
+    /// unacknowledged boundaries are kept; older ones are dropped, and counted by
+    /// [`Connection::records_joined`].
     pub fn end_record(&mut self) {
         self.tidy_rare_options();
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -109,9 +113,10 @@ impl Connection {
     }
 
     /// Limits the amount of unsent data (`TCP_NOTSENT_LOWAT`). The application can write only while
-    /// fewer than `bytes` are unsent, so that it can decide late what to send next. Data that the
-    /// windows allow to be sent at once does not count. With `None`, the default, only the size of
-    /// the send buffer limits writes.
+    /// fewer than `bytes` are unsent, so that it can decide what to send next shortly before it is
+    /// sent. Data that the congestion window and the peer's window allow to be sent at once does
+    /// not count as unsent. With `None`, the default, only the size of the send buffer limits
+    /// writes.
     pub fn set_unsent_low_water(&mut self, bytes: Option<u32>) {
         if bytes.is_none() && self.rare.is_none() {
             return;
@@ -129,9 +134,9 @@ impl Connection {
         self.rare.as_ref()?.low_water
     }
 
-    /// Limits the pacing rate (`SO_MAX_PACING_RATE`) from now on. The limit applies to the data of
-    /// segments, without headers. Below two segments per RTO the rate exceeds the limit, because a
-    /// burst has two segments and waits for at most one RTO. `None` means no limit.
+    /// Limits the pacing rate (`SO_MAX_PACING_RATE`) from now on. Only data counts, without
+    /// headers. A limit below two segments per RTO is exceeded: a burst has at least two segments,
+    /// and waits for at most one RTO. `None` means no limit.
     pub fn set_max_pacing_rate(&mut self, rate: Option<Rate>) {
         if rate != self.max_pacing_rate() {
             self.change_rare(|rare| rare.max_pacing_rate = Some(rate));
@@ -161,7 +166,7 @@ impl Connection {
         own.unwrap_or(self.config.linger)
     }
 
-    /// Sets the maximum time in FIN-WAIT-2 after the application has closed the connection
+    /// Sets the time for which a connection that the application has closed may stay in FIN-WAIT-2
     /// (`TCP_LINGER2`). `None` selects [`crate::Config::orphan_timeout`].
     pub fn set_orphan_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
@@ -169,8 +174,8 @@ impl Connection {
         }
     }
 
-    /// Returns the maximum time in FIN-WAIT-2 after the application has closed the connection.
-    /// After the close, this time also limits the probing of a closed window.
+    /// Returns the time for which a connection that the application has closed may stay in
+    /// FIN-WAIT-2. It is also the time for which such a connection probes a closed window.
     #[must_use]
     pub fn orphan_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.orphan_timeout);
@@ -178,8 +183,8 @@ impl Connection {
     }
 
     /// Sets the maximum duration of the handshake, counted from the first retransmission of the
-    /// SYN. Linux's `TCP_SYNCNT` limits the number of retransmissions instead. `None` selects
-    /// [`crate::Config::give_up_syn_after`].
+    /// SYN. `TCP_SYNCNT` of Linux limits the number of retransmissions, and not the time. `None`
+    /// selects [`crate::Config::give_up_syn_after`].
     pub fn set_handshake_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
             self.change_rare(|rare| rare.handshake_timeout = timeout);
@@ -194,8 +199,8 @@ impl Connection {
         own.unwrap_or(self.config.give_up_syn_after)
     }
 
-    /// Changes the options by `change`. The next segment is then chosen on the slow path, which
-    /// respects the options.
+    /// Changes the options by `change`. It ends a burst in progress, so that the next segment is
+    /// chosen by a function that considers the options.
     fn change_rare(&mut self, change: impl FnOnce(&mut RareOptions)) {
         self.slow(|connection| {
             connection.output_due |= connection.state != State::Closed;
@@ -203,7 +208,8 @@ impl Connection {
         });
     }
 
-    /// Releases the data that corking holds back at present. Data written later is held back again.
+    /// Releases the data that corking holds back at present. After the next write, corking holds
+    /// back small segments again.
     pub(crate) fn flush_cork(&mut self) {
         let (end, is_corked) = (self.sender.buffer.end(), self.is_corked());
         if let Some(rare) = self.rare.as_mut().filter(|_| is_corked) {
@@ -211,7 +217,8 @@ impl Connection {
         }
     }
 
-    /// Ends the wait for the data that [`Connection::expect_more`] has announced, after a timeout.
+    /// Ends the wait that [`Connection::expect_more`] has begun. Called at a timeout, when the
+    /// announced data was not written in time.
     pub(crate) fn cancel_more(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.more = None;
@@ -219,8 +226,8 @@ impl Connection {
     }
 
     /// Removes record boundaries that are acknowledged, and announcements that a later write has
-    /// ended. If these old sequence numbers were kept, comparisons would place them ahead of
-    /// SND.UNA after half the sequence space.
+    /// ended. If these old sequence numbers were kept until half the sequence space has passed,
+    /// comparisons would take them for numbers after SND.UNA.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -246,8 +253,8 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| rare.more.is_some_and(|(_, written)| written == end))
     }
 
-    /// Whether a segment that ends at `end` needs PSH: either it ends a record, or it ends the
-    /// written data and no more data is announced.
+    /// Whether a segment that ends at `end` needs PSH: it ends a record, or it ends the written
+    /// data and [`Connection::expect_more`] has announced no more.
     pub(crate) fn is_pushed(&self, end: SeqNum) -> bool {
         let is_last = end == self.sender.buffer.end();
         (is_last && !self.is_more_expected(end)) || self.ends_record(end)
@@ -269,14 +276,15 @@ impl Connection {
         boundary.map_or(room, |boundary| room.min(boundary - seq))
     }
 
-    /// Returns the sequence number at which the last record before `right` begins, but at least
+    /// Returns the sequence number of the highest record boundary before `right`, but at least
     /// `left`.
     pub(crate) fn start_of_last_record(&self, left: SeqNum, right: SeqNum) -> SeqNum {
         let before = self.rare.as_ref().and_then(|rare| rare.last_boundary_before(right));
         before.map_or(left, |boundary| boundary.later(left))
     }
 
-    /// Returns the number of bytes that may be written while unsent data stays below `low`.
+    /// Returns the number of bytes that may be written until unsent data reaches `low`. Data that
+    /// the windows allow to be sent at once does not count as unsent.
     pub(crate) fn room_below(&self, low: u32) -> usize {
         let end = self.sender.buffer.end();
         let unsent = end - self.snd.nxt.earlier(end);
@@ -284,8 +292,8 @@ impl Connection {
         low.saturating_add(leaves).saturating_sub(unsent) as usize
     }
 
-    /// Reports [`crate::Event::Writable`] after output has ended, if a write did not fit below the
-    /// low-water mark and there is room now.
+    /// Reports [`crate::Event::Writable`] if the application waits for room and the low-water mark
+    /// permits a write. Called when output has ended.
     #[cold]
     pub(crate) fn report_low_water(&mut self) {
         let Some(low) = self.unsent_low_water() else { return };

@@ -7,10 +7,11 @@ use core::ops::Range;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// The smallest allocation for a buffer in bytes, unless the buffer's capacity is smaller.
+/// The size of the smallest allocation for a buffer, in bytes. A buffer with a smaller capacity may
+/// have a smaller one.
 pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 
-/// The period after which the maximum of recently used bytes is halved.
+/// The period after which the record of recent use is halved: see [`Ring::give_back_unused`].
 const RECENT: Duration = Duration::from_millis(100);
 
 /// A ring buffer. Bytes are addressed by their offset from the head, which is the first byte of
@@ -19,8 +20,8 @@ const RECENT: Duration = Duration::from_millis(100);
 pub(crate) struct Ring {
     storage: Box<[u8]>,
     head: usize,
-    /// The maximum number of bytes in use recently. [`Ring::give_back_unused`] halves it, at most
-    /// once in each period of [`RECENT`].
+    /// The largest number of bytes that were in use recently. [`Ring::give_back_unused`] halves the
+    /// value at most once in each period of [`RECENT`].
     used: u32,
     period: u32,
 }
@@ -72,8 +73,8 @@ impl Ring {
         needed <= self.storage.len() || self.grow(needed, capacity, grant)
     }
 
-    /// Grows the ring. Its size is at least doubled each time, so the cost of copying a byte is
-    /// amortised O(1).
+    /// Grows the ring. The new size is at least twice the old one, so the total cost of copying
+    /// during growth is proportional to the bytes written.
     #[cold]
     fn grow(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
         let size = needed.max(SMALLEST_BUFFER_MEMORY.min(capacity)).next_power_of_two();
@@ -84,15 +85,15 @@ impl Ring {
         may
     }
 
-    /// Records that `bytes` bytes are in use now.
+    /// Records that `bytes` bytes are in use at present.
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {
         self.used = self.used.max(bytes);
     }
 
-    /// Frees memory that exceeds both the first `needed` bytes and twice the recent use. If recent
-    /// use were ignored, an application that reads each segment at once would cause an allocation
-    /// and a deallocation for each segment.
+    /// Frees memory beyond the larger of two amounts: the first `needed` bytes, and twice the
+    /// recent use. If recent use were ignored, the memory of an application that reads each segment
+    /// at once would be allocated and freed for each segment.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
         let period = u32::try_from(period).unwrap_or(u32::MAX);
@@ -103,8 +104,9 @@ impl Ring {
         self.give_back(needed.max(2 * self.used as usize));
     }
 
-    /// Frees memory that exceeds the first `needed` bytes from the head. The memory is at least
-    /// halved or left unchanged, so shrinking costs no more in total than growing.
+    /// Frees memory that exceeds the first `needed` bytes from the head. The memory is left
+    /// unchanged unless it can be at least halved. The total cost of shrinking therefore does not
+    /// exceed that of growing.
     pub(crate) fn give_back(&mut self, needed: usize) {
         if needed == 0 {
             *self = Self::new();
@@ -148,8 +150,8 @@ impl Ring {
         self.storage.get_mut(at..at + length)
     }
 
-    /// Returns the contiguous room after the `length` bytes at
-    /// [`place_of_next`](Self::place_of_next).
+    /// Returns the contiguous room after `length` bytes at `offset` from the head, the place that
+    /// [`place_of_next`](Self::place_of_next) returns.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         let at = self.at(offset) + length;
@@ -184,7 +186,7 @@ impl Ring {
         self.slices(offset, length).0
     }
 
-    /// Copies the bytes at `offset` from the head to `into`, and fills `into` completely.
+    /// Copies as many bytes as `into` has, from `offset` behind the head, to `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
@@ -220,7 +222,7 @@ impl Ring {
     }
 
     /// Copies the memory of `other`, except for the ranges `kept`, which are offsets from the head.
-    /// Tests use it to ignore memory without data.
+    /// Tests use it to make memory without data equal before a comparison.
     pub(crate) fn copy_unused_memory(
         &mut self,
         other: &Self,
@@ -243,8 +245,8 @@ impl Ring {
         self.head = self.head.wrapping_add(count);
     }
 
-    /// Moves the head of an empty ring to the start of the memory. There the memory is likely in
-    /// the CPU's cache, and all room is contiguous.
+    /// Moves the head of an empty ring to the start of the memory. The start of the memory is
+    /// likely in the CPU's cache, and from there all room is contiguous.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.head = 0;
@@ -266,8 +268,8 @@ impl Ring {
     }
 }
 
-/// The free memory after predicted segments that the connection has not processed yet. It is valid
-/// until another method of the connection is called.
+/// The position of free memory in a ring, after the data of predicted segments that are stored but
+/// not processed yet. It is valid until the connection changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Following {
     at: usize,
@@ -275,7 +277,8 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Limits the room to `window` bytes, the rest of the receive window.
+    /// Limits the room to `window` bytes, the part of the receive window that the peer has not
+    /// used.
     pub(crate) fn within(self, window: usize) -> Self {
         Self { left: self.left.min(window), ..self }
     }
@@ -375,7 +378,7 @@ mod tests {
         assert_eq!(ring.memory(), 0);
     }
 
-    /// Writes 1 KiB at a time. Growing must move no more bytes than were written.
+    /// Writes 1 KiB at a time. In total, growing must move no more bytes than were written.
     #[test]
     fn growth_is_amortised() {
         let mut ring = Ring::new();

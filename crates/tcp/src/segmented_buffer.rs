@@ -1,8 +1,8 @@
 //! A buffer of bytes from two sources. Copied bytes lie in a ring. Shared bytes stay in memory that
 //! belongs to the application or the link; each range of shared bytes is a piece.
 //!
-//! Offsets count from the first byte of the buffer. Shared pieces are appended at the end only, so
-//! the bytes of the ring after the last piece have fixed offsets in the ring.
+//! Offsets count from the first byte of the buffer. Shared pieces are appended only at the end of
+//! the data. All bytes behind the last piece lie in the ring, at a fixed distance from each other.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -25,8 +25,8 @@ pub(crate) const LEAST_PIECE: usize = 4 << 10;
 pub(crate) struct SegmentedBuffer {
     ring: Ring,
     pieces: Option<Box<Pieces>>,
-    /// The number of bytes in all pieces. It is stored because it is read for every segment. Most
-    /// buffers have no pieces, so it is zero.
+    /// The number of bytes in all pieces. It is stored, and not computed, because it is read for
+    /// every segment. In most buffers it is zero, because they have no pieces.
     piece_bytes: u32,
     /// The number of bytes of memory that the pieces keep allocated.
     piece_memory: u32,
@@ -46,20 +46,22 @@ packed!(SegmentedBuffer {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pieces {
     list: VecDeque<Piece>,
-    /// The index of the buffer's first byte, counted from the first byte that the buffer ever held.
+    /// The index of the buffer's first byte. Indices count all bytes since the buffer was created,
+    /// including those in pieces.
     head: usize,
-    /// The index of the first byte in the ring. Indices in the ring do not count bytes in pieces.
+    /// The index of the first byte in the ring. These indices count only the bytes in the ring
+    /// since the buffer was created.
     ring_head: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {
     bytes: Bytes,
-    /// The number of bytes of memory that the piece keeps allocated.
+    /// The number of bytes of memory that stay allocated for the piece.
     memory: usize,
-    /// The index of the piece's first byte, counted as [`Pieces::head`].
+    /// The index of the piece's first byte, in the count of [`Pieces::head`].
     start: usize,
-    /// The index in the ring of the first byte after the piece, counted as [`Pieces::ring_head`].
+    /// The index of the first ring byte after the piece, in the count of [`Pieces::ring_head`].
     ring: usize,
 }
 
@@ -95,12 +97,14 @@ impl SegmentedBuffer {
         self.piece_bytes as usize
     }
 
-    /// Returns the number of bytes that the buffer can hold without another allocation.
+    /// Returns the total number of bytes for which the buffer has memory: the bytes in pieces, and
+    /// the size of the ring.
     pub(crate) fn holds(&self) -> usize {
         self.piece_bytes() + self.ring.memory()
     }
 
-    /// Returns the number of bytes that the buffer can hold if it allocates what `grant` allows.
+    /// Returns the total number of bytes for which the buffer has memory once it has allocated as
+    /// much as `grant` allows.
     pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
         self.piece_bytes() + self.ring.reach(grant)
     }
@@ -117,7 +121,7 @@ impl SegmentedBuffer {
     }
 
     /// Moves the head of an empty buffer to the start of its memory; see [`Ring::start_over`]. Does
-    /// nothing if there are pieces, since each stores its position in the ring.
+    /// nothing if there are pieces, whose stored positions in the ring would become invalid.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         if self.pieces.is_none() {
@@ -165,15 +169,15 @@ impl SegmentedBuffer {
         self.pieces.is_none() && length <= self.ring.memory()
     }
 
-    /// Writes `bytes` as the last bytes of a buffer of `length` bytes. There must be no shared
+    /// Writes `bytes` over the final bytes of a buffer with `length` bytes. There must be no shared
     /// pieces.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, length: usize, bytes: &[u8]) {
         self.ring.write(length - bytes.len(), bytes);
     }
 
-    /// Returns the room after the `length` bytes at `offset`; see [`Ring::following`]. There must
-    /// be no shared pieces.
+    /// Returns the contiguous room behind `length` bytes at `offset`; see [`Ring::following`].
+    /// There must be no shared pieces.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         self.ring.following(offset, length)
@@ -192,14 +196,14 @@ impl SegmentedBuffer {
         self.ring.place_of_following(following)
     }
 
-    /// Returns the bytes at `offset`, after all pieces, for writing: up to `length` bytes, as far
-    /// as they are contiguous.
+    /// Returns room in the ring for writing, at `offset`, which must be after all pieces: up to
+    /// `length` bytes, as far as they are contiguous.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         self.ring.place(offset - self.piece_bytes(), length)
     }
 
-    /// Appends the shared `bytes` to a buffer of `length` bytes. They keep `memory` bytes
-    /// allocated.
+    /// Appends the shared `bytes` to a buffer of `length` bytes. They keep `memory` bytes of memory
+    /// allocated until they are removed.
     pub(crate) fn push(&mut self, length: usize, bytes: Bytes, memory: usize) {
         let in_ring = length - self.piece_bytes();
         let pieces = self.pieces.get_or_insert_default();
@@ -239,7 +243,7 @@ impl SegmentedBuffer {
         parts.next().is_none().then_some(both)
     }
 
-    /// Copies the bytes at `offset` to `into`, and fills `into` completely.
+    /// Copies as many bytes as `into` has, from `offset` on, to `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         if self.piece_bytes == 0 {
@@ -276,8 +280,8 @@ impl SegmentedBuffer {
     }
 
     /// Returns up to `most` of the first bytes of a buffer with `length` bytes. Bytes that lie in a
-    /// shared piece are not copied. All bytes stay in the buffer until
-    /// [`SegmentedBuffer::advance`].
+    /// shared piece are not copied. The bytes are not removed from the buffer;
+    /// [`SegmentedBuffer::advance`] removes them.
     pub(crate) fn share(&self, length: usize, most: usize) -> Bytes {
         match self.pieces.as_ref().and_then(|pieces| pieces.share(most)) {
             Some(shared) => shared,
@@ -307,8 +311,8 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Copies the ring's memory from `other`, except for the ranges `kept`, so that tests ignore
-    /// memory without data.
+    /// Copies the memory of the ring from `other`, except for the ranges `kept`, which contain
+    /// data. Tests use it to make memory without data equal before a comparison.
     pub(crate) fn copy_unused_memory<'a>(
         &mut self,
         other: &Self,
@@ -345,7 +349,7 @@ impl Pieces {
         let number = self.head + offset;
         let next = self.list.partition_point(|piece| piece.end() <= number);
         let Some(piece) = self.list.get(next) else {
-            // The byte lies after the last piece.
+            // If no piece lies behind the byte, the byte is in the ring behind the last piece.
             let (end, ring) = self
                 .list
                 .back()
@@ -370,7 +374,7 @@ impl Pieces {
     }
 
     /// Removes the first `count` bytes. Returns how many of them were in pieces, and how many bytes
-    /// of the pieces' memory become free.
+    /// of memory the removed pieces have kept allocated.
     fn advance(&mut self, count: usize) -> (usize, usize) {
         let head = self.head + count;
         let (mut gone, mut memory) = (0, 0);
@@ -387,8 +391,9 @@ impl Pieces {
         (gone, memory)
     }
 
-    /// Checks the list of pieces. Returns the number of bytes in pieces and the memory that they
-    /// keep allocated, computed from the list.
+    /// Checks the list of pieces. Returns the number of bytes in pieces, and the number of bytes of
+    /// memory that they keep allocated. Both are computed from the list, for comparison with the
+    /// stored values.
     fn check(&self, length: usize) -> (usize, usize) {
         assert!(!self.list.is_empty(), "an empty list of pieces is not kept");
         let (mut number, mut ring, mut bytes, mut memory) = (self.head, self.ring_head, 0, 0);

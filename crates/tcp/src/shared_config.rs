@@ -12,11 +12,11 @@ use core::ops::Deref;
 use linerate_units::Instant;
 
 /// A [`Config`] whose sizes are limited to what the protocol can express, stored once for all
-/// connections that use it. A connection that is created with a plain `Config` has its own copy.
+/// connections that use it. If a connection is created with a `Config`, it has a copy of its own.
 #[derive(Clone, Debug)]
 pub struct SharedConfig(Arc<Rules>);
 
-/// A configuration, and the initial values that are derived from it once for all its connections.
+/// A configuration and the initial values of its connections, which are derived from it only once.
 #[derive(Debug)]
 struct Rules {
     config: Config,
@@ -26,8 +26,8 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Whether both configurations are stored in the same allocation. Different allocations can
-    /// have equal contents.
+    /// Whether both configurations are stored in the same allocation. If not, they may still be
+    /// equal.
     #[must_use]
     pub fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -38,12 +38,12 @@ impl SharedConfig {
         &self.0.preferences
     }
 
-    /// Returns the options that our SYN offers.
+    /// Returns the options that our SYN offers, and which both endpoints may then agree on.
     pub(crate) fn agreement(&self) -> &Agreement {
         &self.0.agreement
     }
 
-    /// Returns the congestion window before the handshake is complete.
+    /// Returns the congestion window that a connection has before the handshake is complete.
     pub(crate) fn window(&self) -> &Window {
         &self.0.window
     }
@@ -99,7 +99,8 @@ pub(crate) struct Preferences {
     pub(crate) header_prediction: bool,
 }
 
-/// A compact connection stores a setting in one bit if the setting equals the configuration.
+/// Packs the settings for a compact connection. A setting that equals the configuration takes only
+/// a flag bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
         let usual = into.config().preferences().clone();
@@ -138,7 +139,7 @@ impl Preferences {
 /// # Application calls: options
 impl Connection {
     /// Selects whether small segments are sent at once (`TCP_NODELAY`), or by Nagle's algorithm. A
-    /// call that enables it also releases data that [`Connection::set_cork`] and
+    /// call with `true` also releases the data that [`Connection::set_cork`] and
     /// [`Connection::expect_more`] hold back.
     pub fn set_no_delay(&mut self, no_delay: bool) {
         self.preferences.no_delay = no_delay;
@@ -154,8 +155,8 @@ impl Connection {
         self.preferences.no_delay
     }
 
-    /// Enables or disables header prediction. Without it, every segment takes the slow path, which
-    /// has the same effects as the fast path.
+    /// Enables or disables header prediction. If it is disabled, every segment takes the slow path,
+    /// which takes longer but has the same effects as the fast path.
     pub fn set_header_prediction(&mut self, on: bool) {
         self.slow(|connection| connection.preferences.header_prediction = on);
     }

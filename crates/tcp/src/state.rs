@@ -2,27 +2,31 @@
 
 use crate::compact::pack::packed_enum;
 
-/// The state of a connection. LISTEN is missing, because a listener is not a connection: it creates
-/// connections (see [`crate::judge_listen`]).
+/// The state of a connection. The state LISTEN of the RFC is missing: here a listener is not a
+/// connection, but creates connections (see [`crate::judge_listen`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// We have sent a SYN, and no answer has arrived.
     SynSent,
-    /// Both endpoints have sent a SYN, and ours is not yet acknowledged.
+    /// This endpoint has received the peer's SYN and has sent its own, which is not yet
+    /// acknowledged.
     SynReceived,
     /// Data flows in both directions.
     Established,
-    /// We have closed, and our FIN is not yet acknowledged.
+    /// We have closed our direction, and our FIN is not yet acknowledged. The peer may still send
+    /// data.
     FinWait1,
     /// Our FIN is acknowledged. The peer may still send data.
     FinWait2,
     /// The peer has closed. We may still send data.
     CloseWait,
-    /// Both endpoints have closed at about the same time, and our FIN is not yet acknowledged.
+    /// Both endpoints have closed at about the same time: the peer's FIN has arrived, and our FIN
+    /// is not yet acknowledged.
     Closing,
     /// The peer has closed first, then we have, and our FIN is not yet acknowledged.
     LastAck,
-    /// The connection is closed, and waits until old segments have left the network.
+    /// Both endpoints have closed, and the connection waits until old segments have left the
+    /// network.
     TimeWait,
     /// There is no connection any more.
     Closed,
@@ -60,7 +64,8 @@ impl State {
         matches!(self, Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait)
     }
 
-    /// Whether our data or FIN can be in flight, now or after the next write.
+    /// Whether we may have data or a FIN to send or in flight: from the end of the handshake until
+    /// our FIN is acknowledged.
     #[must_use]
     pub const fn sends_data(self) -> bool {
         matches!(

@@ -6,8 +6,9 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// The counters of a connection. Predicted segments increment the last fields of `prediction` and
-/// the fields that follow it. These are adjacent, so that they share cache lines.
+/// The counters of a connection. The counters that predicted segments increment are adjacent, so
+/// that they share cache lines. They are the final fields of `prediction` and the fields that
+/// follow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
@@ -29,34 +30,37 @@ pub struct Statistics {
     pub bytes_sent: u64,
     /// The number of data bytes that the peer has acknowledged.
     pub bytes_acknowledged: u64,
-    /// The number of acknowledgements that were skipped because a later one arrived in the same
-    /// batch.
+    /// The number of received acknowledgements that were not processed individually, because the
+    /// same batch contained a newer one.
     pub acks_superseded: u64,
     /// The number of times that segments were found to be reordered on the path.
     pub reorderings: u64,
-    /// The number of received segments that were coalesced into a preceding one, so that header
-    /// prediction did not process them individually.
+    /// The number of received segments that the link has coalesced into the segment before them, so
+    /// that they were not processed individually.
     pub segments_joined: u64,
     /// The number of segments with retransmitted data.
     pub retransmitted_segments: u64,
-    /// The number of data bytes retransmitted, counted each time.
+    /// The number of data bytes retransmitted. A byte that is retransmitted several times counts
+    /// each time.
     pub bytes_retransmitted: u64,
     /// The number of recoveries that began before the retransmission timer expired, because
     /// duplicate ACKs, SACK or a reordering timeout revealed a loss.
     pub fast_retransmissions: u64,
-    /// The number of expiries of the retransmission timer, tail loss probes excluded.
+    /// The number of expiries of the retransmission timer. Expiries that sent a tail loss probe are
+    /// not counted.
     pub retransmission_timeouts: u64,
     /// The number of tail loss probes sent (RFC 8985 §7).
     pub tail_probes: u64,
     /// The number of recoveries that were found to be spurious, and undone.
     pub spurious_recoveries: u64,
-    /// The number of our segments that arrived twice, as the peer has reported by D-SACK (RFC
-    /// 2883).
+    /// The number of D-SACK blocks received (RFC 2883), in which the peer reports that data of ours
+    /// has arrived twice.
     pub duplicates_reported: u64,
     /// The number of times that the peer has reneged: it has discarded data that it had SACKed
     /// before (RFC 2018 §8).
     pub reneged: u64,
-    /// The number of path MTU probes sent, which are larger segments that test the path (RFC 4821).
+    /// The number of path MTU probes sent: segments larger than usual, which test whether the path
+    /// carries them (RFC 4821).
     pub path_probes: u64,
     /// The number of path MTU probes that the peer has received.
     pub path_probes_passed: u64,
@@ -65,22 +69,24 @@ pub struct Statistics {
     /// The number of times that the segment size was reduced because large segments were lost
     /// repeatedly, without an ICMP report (a black hole).
     pub black_holes: u64,
-    /// The number of times that a larger segment size was withdrawn because of losses (RFC 4821
-    /// §7.8).
+    /// The number of times that a segment size which a probe had raised was reduced again because
+    /// of losses (RFC 4821 §7.8).
     pub path_sizes_withdrawn: u64,
     /// The number of ICMP reports of a smaller path MTU that had to wait until the quoted segment
-    /// was found to be lost (RFC 5927 §7.2). This counter and the three that follow it saturate.
+    /// was found to be lost (RFC 5927 §7.2). Like the three counters below, it stops at its maximum
+    /// instead of wrapping.
     pub reports_held: u32,
     /// The number of ICMP reports of a smaller path MTU that have reduced the segment size.
     pub reports_applied: u32,
-    /// The number of ICMP reports of a smaller path MTU that were disproved by the arrival of data.
+    /// The number of held ICMP reports of a smaller path MTU that proved false, because the quoted
+    /// segment or larger data has arrived.
     pub reports_disproved: u32,
     /// The number of ICMP reports of a smaller path MTU that were ignored, because the quoted
     /// segment was small enough or another report was waiting.
     pub reports_ignored: u32,
     /// The number of duplicate acknowledgements received.
     pub duplicate_acks: u64,
-    /// The number of segments received with data after a gap in the sequence space.
+    /// The number of segments received with data that begins after a hole in the received data.
     pub out_of_order_segments: u64,
     /// The number of segments received with data outside the receive window, usually because all
     /// their data had arrived before.
@@ -90,19 +96,21 @@ pub struct Statistics {
     pub reassembly_full: u64,
     /// The number of segments whose data was dropped because the host had no memory for it.
     pub memory_refusals: u64,
-    /// The number of times that out-of-order data was discarded to free its memory.
+    /// The number of times that out-of-order data was discarded because the host was short of
+    /// memory.
     pub pruned: u64,
     /// The number of acknowledgements sent because the delayed-ACK timer had expired.
     pub delayed_ack_timeouts: u64,
     /// The number of probes of a closed window sent.
     pub window_probes: u64,
-    /// The number of segments sent into a small window because it had remained small for too long.
+    /// The number of segments sent into a window that had been too small for a full segment until
+    /// the persist timer expired.
     pub small_window_timeouts: u64,
     /// The number of keep-alive probes sent.
     pub keep_alive_probes: u64,
     /// The number of challenge ACKs that were due (RFC 5961), including those that were suppressed.
     pub challenge_acks: u64,
-    /// The number of challenge ACKs that the host suppressed to keep its limit.
+    /// The number of challenge ACKs that the host suppressed because it had sent too many.
     pub challenges_withheld: u64,
     /// The number of segments refused because of an old timestamp (PAWS).
     pub old_timestamps: u64,
@@ -110,9 +118,9 @@ pub struct Statistics {
     pub marked_segments: u64,
     /// The number of acknowledgements received that echo CE marks on our data by ECE (RFC 3168).
     pub mark_echoes: u64,
-    /// The number of our packets that arrived at the peer with a CE mark, by the peer's counter
-    /// (RFC 9768). With RFC 3168, the number is estimated: all packets that an ACK with ECE
-    /// acknowledges.
+    /// The number of our packets that arrived at the peer with a CE mark, according to the AccECN
+    /// feedback (RFC 9768). With RFC 3168, the number is an estimate: each packet that an ACK with
+    /// ECE acknowledges is counted.
     pub marked_deliveries: u64,
     /// The number of times that echoed CE marks have reduced the congestion window.
     pub mark_reductions: u64,
@@ -177,7 +185,8 @@ packed!(Statistics {
     prediction
 });
 
-/// The hits of header prediction, and the reasons for its misses.
+/// The number of segments that header prediction has recognised (hits), and of those that it has
+/// not (misses), for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
@@ -185,12 +194,12 @@ pub struct PredictionStatistics {
     misses: [u64; MissReason::ALL.len()],
     /// The number of segments with data that took the slow path.
     pub(crate) missed_data: u64,
-    /// The number of segments with data and a new acknowledgement that took the fast path.
+    /// The number of segments that took the fast path with data and an acknowledgement of new data.
     pub both: u64,
     /// The number of acknowledgements without data that took the fast path.
     pub acks: u64,
-    /// The number of segments with data, but without a new acknowledgement, that took the fast
-    /// path.
+    /// The number of segments that took the fast path with data, but without an acknowledgement of
+    /// new data.
     pub data: u64,
 }
 
@@ -221,26 +230,26 @@ impl PredictionStatistics {
     }
 }
 
-/// The state of loss recovery, with Linux's numbers (`tcpi_ca_state`).
+/// The state of loss recovery. The numbers are those of `tcpi_ca_state` in Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecoveryState {
     /// No data is missing.
     Open,
-    /// Data is missing at the peer, or was duplicated or reordered. It is not yet known whether
-    /// data is lost.
+    /// Data is missing at the peer, or has arrived there twice or out of order. It is not yet known
+    /// whether any data is lost.
     Disorder,
     /// A CE mark has reduced the congestion window, and data that was in flight then is not yet
     /// acknowledged.
     Reduced,
-    /// Data is lost, and acknowledgements clock its retransmission.
+    /// Data is lost, and each acknowledgement that shows delivered data permits retransmissions.
     Recovery,
-    /// The retransmission timer has expired.
+    /// The retransmission timer has expired, and lost data is being retransmitted in slow start.
     Loss,
 }
 
-/// The AccECN counters of both endpoints (RFC 9768 §3.2). As in Linux, they begin with zero instead
-/// of the initial values on the wire, and wrap around.
+/// The AccECN counters of both endpoints (RFC 9768 §3.2). As in Linux, they begin with zero, and
+/// not with the initial values of the counters in segments. They wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccurateEcn {
@@ -265,8 +274,8 @@ pub struct AccurateEcn {
     pub delivered_e1_bytes: u32,
     /// Whether the peer's AccECN options arrive, and the path does not overwrite them with zero.
     pub receives_options: bool,
-    /// Whether AccECN options are sent. The loss of the first segment with such an option disables
-    /// them.
+    /// Whether AccECN options are sent. If the first segment with such an option is lost, they are
+    /// disabled.
     pub sends_options: bool,
 }
 
@@ -319,19 +328,19 @@ pub struct AccurateEcn {
 ///   [`Statistics::retransmission_timeouts`]
 ///
 /// These fields have no equivalent: `reordering` (a degree that RACK does not use), `fackets`
-/// (unused in Linux, too), `last_ack_sent` (not stored by Linux) and `rcv_ssthresh` (the window is
-/// the room in the buffer; packet overhead is not charged).
+/// (which Linux does not use any more), `last_ack_sent` (not stored by Linux) and `rcv_ssthresh`
+/// (the window is the room in the buffer; packet overhead is not charged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Information {
     /// The state of loss recovery.
     pub recovery: RecoveryState,
-    /// The number of expiries of the retransmission timer since the peer last acknowledged new
-    /// data.
+    /// The number of expiries of the retransmission timer since the peer most recently acknowledged
+    /// new data.
     pub consecutive_timeouts: u32,
-    /// The number of times that the RTO has been doubled.
+    /// The number of times that the RTO has been doubled since the most recent round-trip sample.
     pub backoff: u32,
-    /// The number of probes of the peer's closed window since the window was last open.
+    /// The number of probes of the peer's closed window since that window was closed.
     pub consecutive_probes: u32,
     /// Whether both endpoints have agreed on timestamps.
     pub timestamps: bool,
@@ -341,25 +350,27 @@ pub struct Information {
     pub window_scaling: bool,
     /// The estimated number of data bytes in the peer's full segments.
     pub peer_segment: u32,
-    /// The MSS that our SYN would announce now, by the current knowledge of the path.
+    /// The MSS that our SYN would announce if it were sent now: the knowledge of the path may have
+    /// changed since the SYN.
     pub announced_mss: u32,
-    /// The maximum delay of an acknowledgement.
+    /// The configured maximum delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// The time when data was last sent. If no data was sent, the time when the connection was
-    /// opened.
+    /// The time when data was most recently sent. If no data was sent, the time when the connection
+    /// was opened.
     pub last_sent: Instant,
-    /// The time when data last arrived in order. If no data has arrived, the time when the
+    /// The time when in-order data most recently arrived. If none has arrived, the time when the
     /// connection was opened.
     pub last_data_received: Instant,
-    /// The time during which there was data to send, in total and for each factor that limited the
+    /// The time during which data was unacknowledged, in total and for each factor that limited the
     /// sender.
     pub busy: BusyTime,
-    /// The time when the last acceptable segment arrived.
+    /// The time when the most recent acceptable segment arrived.
     pub last_received: Instant,
-    /// The round trip that the receiver has measured to tune its buffer, if any.
+    /// The round-trip time that the receiver has measured for the tuning of its buffer, if it has
+    /// measured any.
     pub receive_round_trip: Option<Duration>,
-    /// The largest number of bytes that the application has read in a round trip, by the
-    /// measurement that tunes the receive buffer. Zero if that measurement has given no result.
+    /// The largest number of bytes that the application has read in a round trip, according to the
+    /// tuning of the receive buffer. Zero if no round trip was measured for it.
     pub read_in_a_round_trip: u32,
     /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
@@ -388,17 +399,18 @@ pub struct Information {
     pub lost: u32,
     /// The number of retransmitted bytes that are estimated to be in the network.
     pub repeated_in_flight: u32,
-    /// The number of bytes delivered during the connection, by the peer's acknowledgements.
+    /// The number of bytes delivered during the connection, according to the acknowledgements and
+    /// SACK blocks of the peer.
     pub delivered: u64,
     /// The number of bytes marked lost during the connection.
     pub lost_in_total: u64,
-    /// The recent delivery rate of the path. `None` if not measured, which requires SACK.
+    /// The latest sample of the delivery rate. `None` if there is no sample; samples require SACK.
     pub delivery_rate: Option<Rate>,
     /// Whether the sample of [`Self::delivery_rate`] was application-limited.
     pub delivery_rate_is_application_limited: bool,
     /// The recent minimum of the round-trip time, if measured.
     pub shortest_round_trip: Option<Duration>,
-    /// Whether segments were found to arrive out of order.
+    /// Whether segments of ours were found to arrive at the peer out of order.
     pub reordering_seen: bool,
     /// The number of bytes that were written and not sent.
     pub unsent: u32,

@@ -54,8 +54,9 @@ impl Connection {
             self.end(Some(self.reason_for_silence()));
             return;
         }
-        // A peer that answers probes keeps the connection alive for ever, unless the application
-        // has released it.
+        // If the application has released the connection, a closed window is probed only for a
+        // limited time. If not, a peer that answers the probes keeps the connection alive without a
+        // limit.
         if self.released && now.since(self.sender.progressed) >= self.orphan_timeout() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;
@@ -67,7 +68,8 @@ impl Connection {
     }
 
     /// Handles the keep-alive timer (RFC 9293 §3.8.4). Received segments do not restart the timer.
-    /// Instead, this method checks the time when the last segment arrived.
+    /// When the timer expires, this method checks when the most recent segment arrived, and if
+    /// necessary sets the timer for the remaining idle time.
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
@@ -80,8 +82,8 @@ impl Connection {
         if silence < keep_alive.idle {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
         } else if self.has_undelivered() {
-            // The retransmission or persist timer already probes the peer, so no keep-alive probe
-            // is sent.
+            // Data is unacknowledged, so retransmissions or window probes already test whether the
+            // peer exists. No keep-alive probe is sent.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {
             self.abort_by_ourselves(now, self.reason_for_silence());
@@ -94,8 +96,9 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that the application has released, because its time limit has expired. In
-    /// FIN-WAIT-2, the peer has sent no FIN in time. In other states, the linger time has passed.
+    /// Ends a connection that the application has released, when its time limit has expired. In
+    /// FIN-WAIT-2, the limit is for the peer's FIN. In other states, it is the linger time, and the
+    /// connection is reset.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

@@ -3,25 +3,26 @@
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The timers, by purpose. The timers that predicted segments use come last, so that their
-/// deadlines share a cache line.
+/// The timers, by purpose. The timers that predicted segments use are at the end of the list, so
+/// that their deadlines share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The time limit of a connection that the application has released.
     Orphan,
     /// The end of TIME-WAIT, which lasts twice the maximum segment lifetime.
     TimeWait,
-    /// The keep-alive timer: no segment has arrived for a while (RFC 9293 §3.8.4).
+    /// The keep-alive timer: a probe may be due, because no segment has arrived for a while (RFC
+    /// 9293 §3.8.4).
     KeepAlive,
     /// The user timeout: written data was not acknowledged in time (RFC 5482).
     UserTimeout,
-    /// The end of the reordering window. Segments that later segments have overtaken then count as
-    /// lost (RFC 8985 §6.2).
+    /// The end of the reordering window: segments that are still missing then count as lost,
+    /// because segments sent after them have arrived (RFC 8985 §6.2).
     Reorder,
     /// The time at which pacing permits the next burst.
     Pacing,
-    /// The idle timer: a buffer has been empty, or the connection idle, for a second, so memory can
-    /// be freed.
+    /// The idle timer: after a second without segments, the memory of empty buffers can be freed,
+    /// and the connection can be compacted.
     IdleBuffers,
     /// The persist timer: the peer's window is closed, or too small for a segment (RFC 9293
     /// §3.8.6).
@@ -48,7 +49,7 @@ impl Timer {
     ];
 }
 
-/// The deadlines of all timers. A timer that is not set has the deadline [`Instant::NEVER`].
+/// The deadlines of all timers. The deadline of a timer that is not set is [`Instant::NEVER`].
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Timers {
@@ -70,12 +71,14 @@ packed!(Timers {
     slow_tick: |config| config.slow_tick
 });
 
-/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time. The
-/// bound is recomputed only when it is reached, which saves most searches for the minimum.
+/// A lower bound of all deadlines. It may be too early, since nearly every segment moves some
+/// deadline to a later time. The exact minimum is searched only when the bound is reached, which
+/// saves most searches.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
-/// All bounds compare equal, because a bound is only a cache and does not affect behaviour.
+/// All bounds compare equal: a bound is only a cache, so connections that differ only in it behave
+/// alike.
 impl PartialEq for Floor {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -88,7 +91,7 @@ impl Timers {
         Self { deadlines: [Instant::NEVER; Timer::COUNT], floor, delayed_ack_tick, slow_tick }
     }
 
-    /// Sets `timer` to expire at `now` plus `span`, rounded up to a clock tick.
+    /// Sets `timer` to expire at `now` plus `span`, rounded up to the clock tick of this timer.
     pub(crate) fn set(&mut self, timer: Timer, now: Instant, span: Duration) {
         let tick = match timer {
             Timer::DelayedAck => self.delayed_ack_tick,
@@ -141,7 +144,7 @@ impl Timers {
         self.floor.0
     }
 
-    /// Sets the lower bound to the earliest deadline.
+    /// Sets the lower bound to the earliest deadline, as the exact value.
     pub(crate) fn find_floor(&mut self) {
         self.floor.0 = self.next();
     }

@@ -2,9 +2,9 @@
 //! aborted, if the application or the peer has set it (RFC 9293 §3.9.1.1, RFC 5482).
 //!
 //! Without a user timeout, the limit R2 applies ([`crate::Config::give_up_after`]), which is
-//! checked only when the retransmission timer expires. A user timeout has a timer of its own, which
-//! is precise. Like Linux's `TCP_USER_TIMEOUT`, it applies to all data that was written and not
-//! acknowledged, even while the peer's window is closed.
+//! checked only when the retransmission timer expires. A user timeout has a timer of its own, so it
+//! does not wait for the next expiry of that timer. Like Linux's `TCP_USER_TIMEOUT`, it applies to
+//! all data that was written and not acknowledged, even while the peer's window is closed.
 
 use crate::compact::pack::packed;
 use crate::timers::Timer;
@@ -13,7 +13,7 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{TcpOptions, UserTimeout};
 
-/// The user timeouts of both endpoints.
+/// The user timeouts that the application has set and that the peer has advertised.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct UserTimeouts {
@@ -29,8 +29,9 @@ pub(crate) struct UserTimeouts {
 packed!(UserTimeouts { local, remote, due });
 
 impl UserTimeouts {
-    /// Creates the initial state. The first segment after the SYN repeats the option (RFC 5482 §3),
-    /// for a peer that has ignored the option of the SYN.
+    /// Creates the initial state. If `advertises` is true, the SYN and the first segment after it
+    /// carry the option (RFC 5482 §3). The second one is for a peer that ignores the option on a
+    /// SYN.
     pub(crate) const fn new(local: Option<Duration>, advertises: bool) -> Self {
         Self { local, remote: None, due: advertises }
     }
@@ -39,8 +40,8 @@ impl UserTimeouts {
 /// # Application calls: the user timeout
 impl Connection {
     /// Sets the time after which unacknowledged data aborts the connection (`TCP_USER_TIMEOUT`).
-    /// With `None`, R2 applies, or the timeout that the peer advertises if
-    /// [`crate::Config::user_timeout_option`] is set.
+    /// With `None`, the limit is R2. If [`crate::Config::user_timeout_option`] is set and the peer
+    /// has advertised a longer time than R2, the limit is that time, within the configured limits.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
         self.user_timeouts.local = timeout;
         self.slow(|connection| {
@@ -50,8 +51,9 @@ impl Connection {
     }
 
     /// Returns the user timeout in effect, if there is one. If the application has set none, it is
-    /// computed by the formula of RFC 5482 §3.1. The result is at least the retransmission timeout,
-    /// but at most the maximum of [`crate::Config::user_timeout_limits`].
+    /// computed by the formula of RFC 5482 §3.1 from R2 and the time that the peer has advertised.
+    /// `None` if the peer has advertised none either. The computed time is at least the
+    /// retransmission timeout, but at most the maximum of [`crate::Config::user_timeout_limits`].
     #[inline]
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
@@ -62,14 +64,15 @@ impl Connection {
         })
     }
 
-    /// Returns the user timeout that the peer has advertised, even if it is not in effect.
+    /// Returns the user timeout that the peer has advertised. It is returned even if it has no
+    /// effect, because the application has set one.
     #[must_use]
     pub const fn peer_user_timeout(&self) -> Option<Duration> {
         self.user_timeouts.remote
     }
 
-    /// Returns the time after which unacknowledged data aborts a synchronized connection: the user
-    /// timeout, or R2.
+    /// Returns the time for which data may stay unacknowledged before a synchronized connection is
+    /// aborted: the user timeout, or R2 if there is none.
     pub(crate) fn unacknowledged_timeout(&self) -> Duration {
         self.user_timeout().unwrap_or(self.config.give_up_after)
     }
@@ -96,8 +99,9 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Starts the user timeout timer, because data has become unacknowledged or the timeout has
-    /// changed. Not used in the handshake, which has time limits of its own (RFC 5482 §3.3).
+    /// Starts the timer of the user timeout. Called when data becomes unacknowledged, or when the
+    /// timeout has changed. During the handshake, the timer is not started, because the handshake
+    /// has time limits of its own (RFC 5482 §3.3).
     #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
@@ -106,9 +110,9 @@ impl Connection {
         }
     }
 
-    /// Handles the user timeout timer. Acknowledgements do not restart the timer. Instead, this
-    /// method checks when the last acknowledgement arrived, and whether a user timeout applies at
-    /// all.
+    /// Handles the user timeout timer. Acknowledgements do not restart the timer. When the timer
+    /// expires, this method checks whether data is unacknowledged, whether there is still a user
+    /// timeout, and when new data was most recently acknowledged.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);

@@ -7,12 +7,12 @@ use linerate_units::Instant;
 
 /// # Application calls: data without copies
 impl Connection {
-    /// Lets `fill` write directly into the send buffer, and returns the number of bytes written.
-    /// [`Connection::write`] copies instead.
+    /// Lets `fill` write data directly into the send buffer, so that the copy of
+    /// [`Connection::write`] is saved. Returns the number of bytes written.
     ///
-    /// `fill` gets a slice of at most `wanted` bytes, whose initial content is arbitrary. It is
-    /// shorter, but has at least one byte, if there is no room for more or the room is not
-    /// contiguous. `fill` returns the number of bytes that it has written at the start of the
+    /// `fill` gets a slice of at most `wanted` bytes, whose initial content is arbitrary. If there
+    /// is less room, or if the room is not contiguous, the slice has fewer than `wanted` bytes, but
+    /// at least one. `fill` returns the number of bytes that it has written at the start of the
     /// slice. A number above the length of the slice counts as the length. If there is no room,
     /// `fill` is not called and the result is `Ok(0)`: try again after [`crate::Event::Writable`].
     ///
@@ -30,12 +30,12 @@ impl Connection {
     /// Passes received bytes to `take` without a copy, and removes as many of them as `take`
     /// returns.
     ///
-    /// `take` gets the first contiguous bytes, which may be fewer than can be read. They are empty
-    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. If `take` returns a
-    /// number larger than their length, all of these bytes are removed.
+    /// `take` gets the bytes that are next to be read, as far as they are contiguous in memory. The
+    /// slice is empty only at the end of the stream, as in `std::io::BufRead::fill_buf`. If `take`
+    /// returns a number larger than their length, all of these bytes are removed.
     ///
     /// # Errors
-    /// The errors of [`Connection::read`]; `take` is not called then.
+    /// The errors of [`Connection::read`]. In case of an error, `take` is not called.
     pub fn read_with(
         &mut self,
         now: Instant,
@@ -54,12 +54,13 @@ impl Connection {
     }
 
     /// Appends as much of `data` to the send queue as fits, removes that part from `data`, and
-    /// returns its length. Segments and retransmissions are read from the memory of `data`, which
-    /// is kept until the peer has acknowledged it.
+    /// returns its length. Segments are built from the memory of `data`, which stays allocated
+    /// until the peer has acknowledged the data.
     ///
-    /// Shared data counts towards the size of the send buffer like copied data. In two cases the
-    /// data is copied nevertheless: if less than 4 KiB can be appended, because a reference would
-    /// cost more, and while other connections wait for memory.
+    /// Shared data counts towards the size of the send buffer like copied data. In two cases, the
+    /// data is copied to the buffer nevertheless. The first is that less than 4 KiB can be
+    /// appended, for which a reference would cost more than a copy. The second is that other
+    /// connections wait for memory.
     ///
     /// # Errors
     /// The errors of [`Connection::write`].
@@ -72,9 +73,9 @@ impl Connection {
     }
 
     /// Removes and returns up to `most` received bytes, possibly fewer than can be read. The result
-    /// is empty only at the end of the stream, or if `most` is zero. Data in memory that the link
-    /// has shared ([`crate::Driver::handle_segment_with`]) is not copied; the result keeps that
-    /// memory allocated. Other data is copied.
+    /// is empty only if `most` is zero or the end of the stream is reached. Data in memory that the
+    /// link has shared ([`crate::Driver::handle_segment_with`]) is not copied; the result keeps
+    /// that memory allocated. Other data is copied.
     ///
     /// # Errors
     /// The errors of [`Connection::read`].

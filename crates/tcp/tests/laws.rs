@@ -17,8 +17,8 @@ struct Flow {
     read_size: usize,
 }
 
-/// Returns the byte at a position of the stream. Neighbouring bytes differ, and neighbouring
-/// packets and buffers differ as well.
+/// Returns the byte at a position of the stream. Bytes at the distance of usual packet and buffer
+/// sizes differ, so that misplaced data is detected.
 fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
@@ -236,7 +236,8 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // If an endpoint has sent everything, only keep-alive can detect that the peer is gone.
+        // An endpoint that has nothing more to send gets no timeout if the peer is gone. Only
+        // keep-alive detects this.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -303,7 +304,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// A router that marks segments does not drop them, so nothing is retransmitted.
+    /// A router marks segments instead of dropping them. Nothing is retransmitted, except bytes
+    /// that have probed a closed window.
     #[test]
     fn every_byte_arrives_over_a_router_that_marks_every_nth_segment(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),

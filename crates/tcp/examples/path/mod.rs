@@ -12,7 +12,8 @@ const DELAY: Duration = Duration::from_millis(10);
 const MTU: usize = 1_500;
 const LOST: u64 = 50;
 
-/// One direction of the path: a queue of segments with their arrival times.
+/// One direction of the path: the segments in flight with their arrival times, and the number of
+/// segments sent.
 #[derive(Default)]
 struct Direction {
     segments: VecDeque<(Instant, Vec<u8>)>,

@@ -4,7 +4,8 @@
 //!
 //! The restored connection equals the original, including its measurements of the path. Each struct
 //! lists its packed fields in a `packed!` macro, with the values to which the other fields are
-//! restored. If such a field has a different value, the connection is not compacted.
+//! restored. If a field that is not packed has another value than that, the connection is not
+//! compacted.
 
 pub(crate) mod pack;
 mod time_wait;
@@ -17,8 +18,8 @@ use pack::{Pack, Packer, Unpacker};
 
 pub use time_wait::TimeWaitRecord;
 
-/// The timers that may run in a compact connection, because they expire rarely and after a long
-/// time.
+/// The timers that may run while a connection is compact. They expire rarely and after a long time,
+/// so they seldom force the connection to be restored.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];
 
 /// An idle connection in its compact form: the packed values, and the configuration, which is
@@ -56,8 +57,8 @@ impl Connection {
         }
     }
 
-    /// Whether the connection has no pending work, so that it can be compacted when its idle period
-    /// is over.
+    /// Whether the connection has no memory in its buffers, no output, no event to report, and no
+    /// timer that expires soon. When its idle period is over, it can then be compacted.
     fn is_quiet(&self) -> bool {
         let is_soon = |timer: Timer| timer != Timer::IdleBuffers && !LONG.contains(&timer);
         let waits = |&timer: &Timer| self.timers.is_set(timer) && is_soon(timer);

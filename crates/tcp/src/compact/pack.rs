@@ -37,7 +37,7 @@ pub(crate) struct Packer<'a> {
     /// group.
     marks: usize,
     count: u32,
-    /// Whether packing has failed, because unpacking would restore a different value.
+    /// Whether packing has failed, because unpacking would restore at least one value wrongly.
     is_refused: bool,
 }
 
@@ -49,8 +49,8 @@ impl<'a> Packer<'a> {
 
     /// Returns the packed bytes, or `None` if unpacking would not restore all values.
     ///
-    /// The bytes are copied to a new allocation, not shrunk in place. Each shrunk allocation would
-    /// leave a gap in memory that is too short for the buffer of the next packer.
+    /// The bytes are copied to a new allocation of their length. Shrinking the packer's buffer in
+    /// place would leave a gap in memory behind it, too short for the buffer of the next packer.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
         (!self.is_refused).then(|| self.bytes.as_slice().into())
     }
@@ -60,8 +60,8 @@ impl<'a> Packer<'a> {
         self.context.config
     }
 
-    /// Records that a value of the connection is not packed. `is_known` is true if unpacking will
-    /// restore an equal value; otherwise the connection cannot be packed.
+    /// Notes that a field of the connection is not packed. `is_known` is true if unpacking will
+    /// restore the value that the field has now. If it is false, the connection cannot be packed.
     pub(crate) const fn expect(&mut self, is_known: bool) {
         self.is_refused |= !is_known;
     }
@@ -130,9 +130,9 @@ pub(crate) trait Pack: Sized {
     fn unpack(from: &mut Unpacker<'_>) -> Self;
 }
 
-/// Implements [`Pack`] for a struct by packing its fields in the given order. Fields after `known`
-/// are not packed, but restored with the given value. If they have another value, the struct cannot
-/// be packed.
+/// Implements [`Pack`] for a struct by packing its fields in the given order. A field after `known`
+/// is not packed. Unpacking gives it the value in the macro call, so a struct whose field has
+/// another value cannot be packed.
 macro_rules! packed {
     ($part:ident(0)) => {
         impl $crate::compact::pack::Pack for $part {
@@ -174,7 +174,7 @@ macro_rules! packed {
 }
 
 /// Implements [`Pack`] for an enum without data. The most frequent variant should be listed first,
-/// because it takes one bit.
+/// because it is encoded as zero, which takes only its flag bit.
 macro_rules! packed_enum {
     ($part:ty { $first:ident $(, $variant:ident)* $(,)? }) => {
         impl $crate::compact::pack::Pack for $part {
@@ -444,7 +444,8 @@ mod tests {
             packer.finish().is_some()
         };
         assert!(!is_packed(&|packer| Part { learnt: 7, agreed: false }.pack(packer)));
-        // A difference of half the range is neither positive nor negative, so it cannot be packed.
+        // The difference from the previous instant is half of the range of 64 bits. It could be
+        // forward or backward, so the instant cannot be packed.
         assert!(!is_packed(&|packer| Instant::from_nanos(1 << 63).pack(packer)));
     }
 

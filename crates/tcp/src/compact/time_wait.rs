@@ -2,8 +2,8 @@
 //! segments from a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). The record stores what
 //! is needed for this: sequence numbers, timestamps and the deadline.
 //!
-//! The rules of TIME-WAIT are not implemented again for records: each segment is processed by a
-//! connection that is restored from the record.
+//! Records have no code of their own for the rules of TIME-WAIT. For each segment, a connection is
+//! restored from the record and processes the segment.
 
 use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
@@ -20,8 +20,8 @@ pub struct TimeWaitRecord {
     numbers: Numbers,
 }
 
-/// The numbers of a TIME-WAIT record. Both endpoints have acknowledged everything, so the record
-/// needs no buffers.
+/// The numbers of a TIME-WAIT record. Each endpoint has acknowledged all data and the FIN of the
+/// other, so the record needs no buffers.
 #[derive(Clone, Debug)]
 struct Numbers {
     /// RCV.NXT. `rcv_edge` is the right edge of the window, RCV.NXT + RCV.WND.
@@ -47,15 +47,15 @@ impl Connection {
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
-    /// Returns the TIME-WAIT record of the connection. `None` unless
-    /// [`Connection::time_wait_deadline`] returns a time and no segment must be sent.
+    /// Returns the TIME-WAIT record of the connection. `None` if [`Connection::time_wait_deadline`]
+    /// returns `None`, or if a segment must still be sent.
     #[must_use]
     pub fn time_wait_record(&self) -> Option<TimeWaitRecord> {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
     }
 
     /// Overwrites `record`, which has expired, with the TIME-WAIT record of this connection.
-    /// Returns false, without any effect, if the connection cannot be replaced by a record yet.
+    /// Returns false, without any effect, if this connection cannot be replaced by a record yet.
     #[inline(always)]
     pub fn write_time_wait_record(&self, record: &mut TimeWaitRecord) -> bool {
         let Some(numbers) = self.numbers() else { return false };
@@ -98,13 +98,13 @@ impl TimeWaitRecord {
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
         // Our FIN has the sequence number SND.NXT − 1, and our SYN had an earlier one. TIME-WAIT
-        // does not use the initial sequence number, so any earlier number will do.
+        // does not use the initial sequence number, so any number before the FIN will do.
         let initial_sequence = kept.snd_nxt - 2;
-        // The stored timestamp state replaces this one below, so the offset given here is
-        // arbitrary.
+        // The stored timestamp state is put in place of this offset below, so the value here has no
+        // effect.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
-        // No data will be sent and the opening time is not reported, so path and time are
-        // arbitrary.
+        // The restored connection sends no data and its opening time is not reported. The path and
+        // the time given here therefore have no effect.
         let mut connection = Connection::open(
             self.config.clone(),
             Path::ipv4(576),

@@ -25,7 +25,7 @@ pub enum FastRecovery {
 pub struct Acknowledged {
     /// The number of newly acknowledged bytes.
     pub bytes: u32,
-    /// The number of coalesced ACKs that this ACK represents, or one.
+    /// The number of ACKs that the link has coalesced to this one; one if it has coalesced none.
     pub count: u32,
     /// The acknowledgement number, SEG.ACK.
     pub number: SeqNum,
@@ -46,15 +46,15 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Returns the number of newly acknowledged bytes, but at most `limit` for each coalesced ACK
-    /// (RFC 3465).
+    /// Returns the number of newly acknowledged bytes, but at most `limit` for each of the
+    /// [`count`](Self::count) coalesced ACKs (RFC 3465).
     #[must_use]
     pub fn bytes_within(&self, limit: u32) -> u32 {
         self.bytes.min(limit.saturating_mul(self.count))
     }
 }
 
-/// A range of data that was sent together and later found lost, as input to congestion control.
+/// A range of data that was sent at one time and later found lost, as input to congestion control.
 /// Amounts are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,14 +63,15 @@ pub struct Lost {
     pub bytes: u32,
     /// The number of bytes in flight when the range was sent, including the range (P.tx_in_flight).
     pub in_flight_at_send: u32,
-    /// The number of bytes found lost since the range was sent, including the range.
+    /// The number of bytes found lost from the time when the range was sent until now, including
+    /// the range.
     pub since_sent: u64,
     /// Whether the sender was application-limited when the range was sent.
     pub application_limited: bool,
 }
 
-/// A sample of the delivery rate, measured over the time from the sending of a segment to its ACK
-/// (draft-ietf-ccwg-bbr §4.1). Amounts are in bytes.
+/// A sample of the delivery rate. It is measured over the time from the sending of a segment to the
+/// ACK of that segment (draft-ietf-ccwg-bbr §4.1). Amounts are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateSample {
@@ -115,35 +116,35 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// Returns the congestion window.
     fn window(&self) -> &Window;
 
-    /// Returns the congestion window as a mutable reference, so that the connection can change it.
+    /// Returns a mutable reference to the congestion window, by which the connection changes it.
     fn window_mut(&mut self) -> &mut Window;
 
     /// Returns the response to three duplicate ACKs.
     fn fast_recovery(&self) -> FastRecovery;
 
-    /// Returns the pacing rate. If it is `None` and segments are paced, the connection derives a
-    /// rate from the window.
+    /// Returns the pacing rate. `None` means that the controller requests no rate. If segments are
+    /// paced nevertheless, the connection derives the rate from the window.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// Handles an ACK, both in recovery and outside it. Called only if the peer supports SACK. For
-    /// each ACK, [`on_lost`](Self::on_lost) is called before this method, and
+    /// Handles an ACK, whether recovery is in progress or not. Called only if the peer supports
+    /// SACK. For an ACK, [`on_lost`](Self::on_lost) is called before this method, and
     /// [`on_progress`](Self::on_progress) after it.
     fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
 
-    /// Handles the detection of lost data, both in recovery and outside it. Called only if the peer
-    /// supports SACK.
+    /// Handles the detection of lost data, whether recovery is in progress or not. Called only if
+    /// the peer supports SACK.
     fn on_lost(&mut self, _lost: &Lost) {}
 
-    /// Whether the controller sets the window itself during recovery. Otherwise proportional rate
-    /// reduction sets it (RFC 6937).
+    /// Whether the controller sets the window itself during recovery. If false, proportional rate
+    /// reduction sets the window during recovery (RFC 6937).
     fn governs_recovery(&self) -> bool {
         false
     }
 
-    /// Handles the end of recovery. Called only if the controller [governs
-    /// recovery](Self::governs_recovery).
+    /// Handles the successful end of recovery, when all losses are repaired. Called only if the
+    /// controller [governs recovery](Self::governs_recovery).
     fn on_recovered(&mut self) {}
 
     /// Handles a loss that has proved spurious. Called only for a controller that [governs
@@ -180,18 +181,19 @@ pub trait Controller: fmt::Debug + Send + Sync {
         self.window_mut().forget_after_idle();
     }
 
-    /// Handles the start of recovery without a timeout, by reducing SSTHRESH. During recovery, CWND
-    /// is then reduced to SSTHRESH.
+    /// Handles the start of a recovery that no timeout has caused, by reducing SSTHRESH. During
+    /// that recovery, the connection reduces CWND to SSTHRESH.
     fn on_loss(&mut self, flight: u32);
 
-    /// Handles a congestion mark, by reducing the window as for a loss (RFC 3168 §6.1.2). RFC 8511
-    /// would permit a smaller reduction, but like Linux, the built-in controllers do not use it.
+    /// Handles a congestion mark, by reducing the window as after a loss (RFC 3168 §6.1.2). RFC
+    /// 8511 would permit a smaller reduction than after a loss. The built-in controllers, like
+    /// those of Linux, do not use it.
     fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }
 
-    /// Reduces the window to one segment, because the SYN was lost several times or the
-    /// retransmission timer has expired again.
+    /// Reduces the window to one segment. Called if the SYN was lost several times, and if the
+    /// retransmission timer expires again for data that it has already retransmitted.
     fn restart(&mut self) {
         self.window_mut().restart();
     }
@@ -203,7 +205,7 @@ pub trait Controller: fmt::Debug + Send + Sync {
         self.window_mut().restart();
     }
 
-    /// Returns a copy of the controller, which the connection keeps during recovery to undo a
-    /// spurious reduction.
+    /// Returns a copy of the controller. The connection keeps the copy during recovery, and
+    /// restores it if the loss proves spurious.
     fn boxed_clone(&self) -> Box<dyn Controller>;
 }

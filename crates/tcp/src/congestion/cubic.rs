@@ -1,5 +1,6 @@
 //! CUBIC (RFC 9438). After a loss, the window returns quickly to its former size, stays there for a
-//! while, and then grows faster again. The growth depends on time, not on the round-trip time.
+//! while, and then grows faster and faster beyond that size. The growth depends on the time since
+//! the loss, and not on the round-trip time.
 
 use super::curve::Curve;
 use super::hystart::HyStart;
@@ -12,20 +13,21 @@ use linerate_units::{Duration, Instant};
 const BETA: (u32, u32) = (7, 10);
 /// (1 + β) / 2: the factor that fast convergence applies to `W_max` (RFC 9438 §4.7).
 const CONVERGENCE: (u32, u32) = (17, 20);
-/// α = 3·(1 − β)/(1 + β) = 9/17: the growth in segments per round trip with which this β yields the
-/// same average window as Reno (RFC 9438 §4.3).
+/// α = 3·(1 − β)/(1 + β) = 9/17: the growth of `W_est` in segments per round trip. With this growth
+/// and the factor β, the window has the same average as that of Reno (RFC 9438 §4.3).
 const ALPHA: (u64, u64) = (9, 17);
 
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Cubic {
     window: Window,
-    /// `cwnd_prior`: the congestion window in bytes when SSTHRESH was last set.
+    /// `cwnd_prior`: the congestion window in bytes at the time when SSTHRESH was most recently
+    /// set.
     cwnd_prior: u32,
     /// HyStart++, used in the initial slow start. `None` after its end or after a loss.
     hystart: Option<HyStart>,
-    /// The current stage of congestion avoidance; `None` in slow start, and until the first
-    /// acknowledgement after a loss.
+    /// The current stage of congestion avoidance. `None` in slow start. A loss ends the stage, and
+    /// the next one begins with the first acknowledgement in congestion avoidance.
     stage: Option<Stage>,
     /// `W_max` in bytes; `None` before the first loss, and after a timeout.
     w_max: Option<u32>,
@@ -39,7 +41,7 @@ impl Cubic {
     }
 
     /// Whether the window is in slow start, which includes CWND = SSTHRESH (RFC 9438 §4.10). RFC
-    /// 5681 leaves this case open.
+    /// 5681 leaves open whether CWND = SSTHRESH is slow start.
     const fn is_in_slow_start(&self) -> bool {
         self.window.cwnd() <= self.window.ssthresh()
     }
@@ -76,15 +78,16 @@ impl Cubic {
         self.window.add(next.saturating_sub(cwnd));
     }
 
-    /// Sets `W_max` to the present window, at which congestion occurred (RFC 9438 §4.6), with fast
-    /// convergence (§4.7).
+    /// Sets `W_max` to the present window, at which congestion occurred (RFC 9438 §4.6). If that
+    /// window is below the previous `W_max`, sets it lower, for fast convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
         let converges = self.w_max.is_some_and(|w_max| cwnd < w_max);
         self.w_max = Some(if converges { part(cwnd, CONVERGENCE) } else { cwnd });
     }
 
-    /// Sets SSTHRESH to flight · β after a loss or a congestion mark (RFC 9438 §4.6).
+    /// Sets SSTHRESH to flight · β, but at least two segments, and ends HyStart++ and the stage of
+    /// congestion avoidance (RFC 9438 §4.6).
     fn reduce(&mut self, flight: u32) {
         self.hystart = None;
         self.stage = None;
@@ -143,7 +146,7 @@ impl Controller for Cubic {
     }
 
     /// Sets SSTHRESH to flight · β and CWND to one segment (RFC 9438 §4.8). `W_max` is discarded,
-    /// so the next stage begins at the plateau of its curve.
+    /// so the curve of the next stage begins at its plateau.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -160,8 +163,8 @@ impl Controller for Cubic {
 #[derive(Clone, Debug, PartialEq)]
 struct Stage {
     curve: Curve,
-    /// `t_epoch`, the start of the stage. It is moved forward by the length of each period in which
-    /// the sender was not cwnd-limited.
+    /// `t_epoch`, the start of the stage. Each period in which the sender was not cwnd-limited
+    /// moves it forward by the length of the period.
     began: Instant,
     /// The start of the current period in which the sender is not cwnd-limited. `None` if the
     /// sender is cwnd-limited.
@@ -186,8 +189,9 @@ impl Stage {
         }
     }
 
-    /// Returns CWND after an acknowledgement. This is Reno's window if it is larger (RFC 9438
-    /// §4.3), otherwise a step towards the value of the curve one round trip from now (§4.4, §4.5).
+    /// Returns CWND after an acknowledgement. If Reno's window, `W_est`, is above the curve, it
+    /// becomes CWND (RFC 9438 §4.3). Otherwise CWND moves one step towards the value that the curve
+    /// has one round trip from now (§4.4, §4.5).
     fn next_window(&mut self, ack: &Acknowledged, window: &Window, cwnd_prior: u32) -> u32 {
         let (cwnd, mss) = (window.cwnd(), window.mss());
         self.resume(ack.now);
@@ -199,13 +203,14 @@ impl Stage {
         let round_trip = ack.smoothed.unwrap_or(Duration::ZERO);
         let target = self.curve.at(t + round_trip, mss).clamp(cwnd, cwnd + cwnd / 2);
         // The increment in the RFC, (target − cwnd) / cwnd, is in segments for each acknowledged
-        // segment. Here it is in bytes for the acknowledged bytes.
+        // segment. With both windows in bytes, this fraction times the acknowledged bytes is the
+        // increment in bytes.
         let acked = u64::from(ack.bytes.min(cwnd));
         cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
     }
 
-    /// Increases `W_est` (RFC 9438 figure 4): by α segments per window, or by one segment per
-    /// window once `W_est` has reached the window before the reduction.
+    /// Increases `W_est` (RFC 9438 figure 4). It grows by α segments per window of acknowledged
+    /// data until it reaches the window before the reduction, and then by one segment.
     fn grow_estimate(&mut self, acked: u32, window: &Window, cwnd_prior: u32) {
         let (cwnd, mss) = (u64::from(window.cwnd()), u64::from(window.mss()));
         let alpha = if self.w_est >= cwnd_prior { ALPHA.1 } else { ALPHA.0 };
@@ -224,8 +229,8 @@ impl Stage {
         }
     }
 
-    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. A
-    /// pause that has begun already excludes this time.
+    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. If
+    /// the clock is stopped already, [`resume`](Self::resume) will exclude this time.
     fn skip(&mut self, idle: Duration) {
         if self.unused_since.is_none() {
             self.began += idle;

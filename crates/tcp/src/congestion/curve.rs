@@ -4,14 +4,15 @@
 use crate::compact::pack::packed;
 use linerate_units::Duration;
 
-/// The number of fractional bits in C = 2/5 segments per cubic second (RFC 9438 §5.1).
+/// The number of fractional bits of the factor C = 2/5 segments per cubic second (RFC 9438 §5.1),
+/// as an integer.
 const C_SHIFT: u32 = 16;
 /// The number of fractional bits in a time in seconds: its unit is 2⁻²⁰ s.
 const TIME_SHIFT: u32 = 20;
 /// The number of time units per nanosecond, 2²⁰ / 10⁹, with 40 fractional bits.
 const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;
-/// The largest |t − K| that is computed, in time units: 4,096 s, which suffices for windows of up
-/// to 2³⁰ bytes.
+/// The upper limit of |t − K| in computations, in time units: 4,096 s. Within this time, the curve
+/// reaches windows of 2³⁰ bytes, the largest possible.
 const FURTHEST: u64 = 1 << 32;
 
 /// A curve of CUBIC: the height of its plateau, and the time to reach it.

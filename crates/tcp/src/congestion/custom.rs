@@ -1,4 +1,4 @@
-//! Congestion control algorithms that are defined in other crates.
+//! Support for congestion control algorithms that are defined in other crates.
 
 use super::{Controller, Window};
 use alloc::boxed::Box;
@@ -7,7 +7,8 @@ use core::hash::{Hash, Hasher};
 
 /// A congestion control algorithm that is defined in another crate: its name and its constructor.
 ///
-/// A connection with such an algorithm is never compacted, because its state is opaque.
+/// A connection with such an algorithm is never compacted, because the state of the algorithm is
+/// unknown to this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomCongestion {
     /// The name in reports. Two custom algorithms with the same name are considered equal.
@@ -54,7 +55,8 @@ impl Clone for Custom {
     }
 }
 
-/// Compares the debug output, because every controller has one. Only tests compare controllers.
+/// Compares controllers by their debug output, because the type of a custom controller is unknown.
+/// Only tests compare controllers.
 impl PartialEq for Custom {
     fn eq(&self, other: &Self) -> bool {
         format!("{:?}", self.0) == format!("{:?}", other.0)

@@ -12,7 +12,8 @@ pub(crate) struct Fixed(Window);
 packed!(Fixed(0));
 
 impl Fixed {
-    /// Creates a constant window of `segments` segments. Its size in bytes depends on the MSS.
+    /// Creates a constant window of `segments` segments. If the MSS changes, so does the size of
+    /// the window in bytes.
     pub(super) fn new(mut window: Window, segments: u32) -> Self {
         window.set(window.mss().saturating_mul(segments));
         Self(window)

@@ -13,19 +13,20 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// L: the maximum growth of the window for an ACK, in segments, if the sender does not pace. A
-/// sender that paces has no such limit.
+/// L: the maximum growth of the window for one ACK, in segments. It limits only senders that do not
+/// pace.
 const L: u32 = 8;
 
-/// The minimum round-trip time of a round without any measurement, infinity in RFC 9406.
+/// The minimum round-trip time of a round in which no round-trip time was measured. RFC 9406 uses
+/// infinity.
 const UNKNOWN: Duration = Duration::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: the round-trip time has increased, and slow start continues more
-    /// slowly. `baseline` is the round-trip time after this increase, and `rounds` is the number of
-    /// rounds that have ended since.
+    /// Conservative slow start: the round-trip time has increased, and the window grows more slowly
+    /// than in slow start. `baseline` is the round-trip time at the start of this phase, and
+    /// `rounds` is the number of rounds that the phase has lasted.
     Conservative {
         baseline: Duration,
         rounds: u32,
@@ -36,13 +37,13 @@ enum Phase {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HyStart {
     phase: Phase,
-    /// windowEnd: the sequence number whose acknowledgement ends the round. `None` before the first
+    /// windowEnd: the round ends when this sequence number is acknowledged. `None` before the first
     /// round.
     window_end: Option<SeqNum>,
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
-    /// Whether the sender paces the segments that an acknowledgement permits.
+    /// Whether the sender paces the segments that one acknowledgement permits to send.
     paced: bool,
 }
 
@@ -118,8 +119,8 @@ impl HyStart {
         self.last_round_min != UNKNOWN && self.current_round_min >= self.last_round_min + threshold
     }
 
-    /// Ends a round, because all data that was sent before it began is acknowledged. Returns
-    /// whether slow start has ended.
+    /// Ends a round. Called when all data that was sent before the round began is acknowledged.
+    /// Returns whether slow start has ended.
     fn end_round(&mut self, sent: SeqNum) -> bool {
         self.window_end = Some(sent);
         self.last_round_min = self.current_round_min;
@@ -162,8 +163,8 @@ mod tests {
     }
 
     /// Acknowledges ten segments with round-trip times of `millis` ms, and returns whether slow
-    /// start has ended. At first twenty segments are in flight, so the first two calls form one
-    /// round. Each later call is a round of its own.
+    /// start has ended. When the first round begins, twenty segments are in flight, so it ends with
+    /// the second call. Each later call ends a round of ten segments.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
         let sent = SeqNum::new(*number + 20 * MSS);
         (0..10).fold(false, |over, _| {

@@ -31,8 +31,8 @@ use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Duration, Rate};
 
-/// Declares [`CongestionName`] together with the list and the names of its variants, so that none
-/// can be missing.
+/// Declares [`CongestionName`]. The list of all variants and the names are generated from the same
+/// declaration, so that none can be missing.
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
         /// The name of a congestion control algorithm.
@@ -61,25 +61,25 @@ macro_rules! names {
 }
 
 names! {
-    /// 4.3BSD Tahoe (1988): every loss starts slow start again.
+    /// 4.3BSD Tahoe (1988): after every loss, slow start from one segment.
     Tahoe = "tahoe",
     /// 4.3BSD Reno (1990): fast recovery until the first acknowledgement of new data.
     Reno = "reno",
     /// NewReno (RFC 6582): fast recovery until all data that was in flight at the loss is
     /// acknowledged.
     NewReno = "new-reno",
-    /// CUBIC (RFC 9438): the window returns to its size before the last loss along a cubic curve.
+    /// CUBIC (RFC 9438): after a loss, the window returns to its former size along a cubic curve.
     /// HyStart++ (RFC 9406) ends the first slow start.
     Cubic = "cubic",
     /// BBR (draft-ietf-ccwg-bbr-06): paces at the measured bandwidth of the path. BBR requires
     /// SACK; without it, the default algorithm is used.
     ///
-    /// Losses reduce the rate even if congestion did not cause them. A round trip with a loss
-    /// limits the rate until the next bandwidth probe (§5.5.10.3), and a probe with more than 2 %
-    /// loss ends (§5.5.10.2). On a path of 10 ms, 1 % random loss costs 6 % of the rate, and 5 %
-    /// costs more than half. BBRv1, the `bbr` of Linux 6.18, ignores single losses. A path that
-    /// randomly loses more than 2 % is better repaired below TCP, by retransmission on the link or
-    /// by forward error correction.
+    /// Losses reduce the rate even if congestion did not cause them. After a round trip with a
+    /// loss, the rate is limited until the next bandwidth probe (§5.5.10.3). A probe ends when it
+    /// loses more than 2 % of the data (§5.5.10.2). On a path of 10 ms, 1 % random loss costs 6 %
+    /// of the rate, and 5 % costs more than half. BBRv1, the `bbr` of Linux 6.18, ignores single
+    /// losses. Random losses of more than 2 % should rather be repaired below TCP, by
+    /// retransmission on the link or by forward error correction.
     Bbr = "bbr",
 }
 
@@ -142,7 +142,8 @@ enum Kind {
 
 packed_enum!(Kind { Cubic, Bbr, NewReno, Reno, Tahoe, Fixed });
 
-// The matches in `pack` and `unpack` are exhaustive, so that no controller can be missing.
+// The matches in `pack` and `unpack` name every variant, so the compiler reports a controller that
+// is missing from them.
 impl Pack for Congestion {
     fn pack(&self, into: &mut Packer<'_>) {
         match self {
@@ -152,8 +153,8 @@ impl Pack for Congestion {
             Self::Reno(reno) => (Kind::Reno.pack(into), reno.pack(into)),
             Self::Tahoe(tahoe) => (Kind::Tahoe.pack(into), tahoe.pack(into)),
             Self::Fixed(fixed) => (Kind::Fixed.pack(into), fixed.pack(into)),
-            // The state of a custom controller is opaque, so a connection with it cannot be
-            // compacted.
+            // The state of a custom controller is unknown here, so a connection with such a
+            // controller cannot be compacted.
             Self::Custom(_) => (into.expect(false), ()),
         };
     }
@@ -171,8 +172,8 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// Creates the state before the handshake has selected an algorithm. It consists only of a
-    /// window.
+    /// Creates the state for the time before the handshake has selected an algorithm. Only its
+    /// window is used.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))
@@ -219,8 +220,8 @@ impl Congestion {
     #[inline]
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
-            // CUBIC, the default, is called without dynamic dispatch. It does little if the sender
-            // is not cwnd-limited, so this case is inlined here.
+            // CUBIC, the default, is called without dynamic dispatch. If the sender is not
+            // cwnd-limited, CUBIC has little to do, so only this case is inlined here.
             Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
             _ => self.tell_any_progress(*ack, limited),
         }
@@ -254,8 +255,8 @@ impl Congestion {
     }
 
     /// Undoes the response to a spurious loss. A controller that governs recovery does this itself.
-    /// Any other controller is replaced by its state `before` the loss, unless its window has
-    /// become larger since (RFC 9438 §4.9.2).
+    /// Any other controller is replaced by `before`, its state before the loss. It is kept if its
+    /// window is by now larger than that of `before` (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();

@@ -1,5 +1,6 @@
-//! NewReno (RFC 6582): halves the window after a loss, like Reno. Recovery repairs one hole in each
-//! round trip, until all data that was in flight at the loss is acknowledged.
+//! NewReno (RFC 6582): halves the window after a loss, like Reno. Recovery lasts until all data
+//! that was in flight at the loss is acknowledged. Without SACK, it repairs one lost segment per
+//! round trip.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -1,5 +1,5 @@
-//! Reno (RFC 5681 §3.2): halves the window after a loss. Duplicate ACKs inflate it until the first
-//! acknowledgement of new data.
+//! Reno (RFC 5681 §3.2): halves the window after a loss. Then each duplicate ACK inflates the
+//! window by one segment, until new data is acknowledged.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -1,5 +1,5 @@
-//! Tahoe: every loss, however it is detected, starts slow start again (Jacobson 1988, appendix B of
-//! "Congestion Avoidance and Control").
+//! Tahoe: after every loss, slow start begins at one segment, however the loss was detected
+//! (Jacobson 1988, appendix B of "Congestion Avoidance and Control").
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -17,7 +17,8 @@ pub struct Window {
     cwnd: u32,
     ssthresh: u32,
     mss: u32,
-    /// The number of bytes acknowledged in congestion avoidance since the window last grew.
+    /// The number of bytes acknowledged in congestion avoidance that have not enlarged the window
+    /// yet.
     credit: u32,
     /// IW: the initial window in bytes.
     initial: u32,
@@ -65,8 +66,9 @@ impl Window {
         }
     }
 
-    /// Increases the window by `growth` bytes in slow start. Afterwards CWND exceeds SSTHRESH by at
-    /// most one segment, even if several acknowledgements were coalesced.
+    /// Increases the window by `growth` bytes in slow start. The growth is limited so that CWND
+    /// exceeds SSTHRESH by at most one segment, even if several coalesced acknowledgements permit
+    /// more.
     pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
         self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
@@ -100,8 +102,8 @@ impl Window {
     }
 
     /// Reduces the window after an idle period longer than the retransmission timeout, because the
-    /// state of the path is outdated (RFC 5681 §4.1). Slow start then leads back to three quarters
-    /// of the earlier window (RFC 7661 §4.4.3).
+    /// state of the path is outdated (RFC 5681 §4.1). SSTHRESH becomes three quarters of the
+    /// earlier window, so slow start leads back to that size (RFC 7661 §4.4.3).
     pub fn forget_after_idle(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.set(self.cwnd.min(self.restart));
@@ -113,38 +115,40 @@ impl Window {
         self.restart = self.restart.min(small_initial_window(self.mss));
     }
 
-    /// Sets CWND to SSTHRESH plus `segments` segments, which have left the network.
+    /// Sets CWND to SSTHRESH plus `segments` segments. The duplicate ACKs have shown that so many
+    /// segments have left the network.
     pub(crate) fn set_to_threshold_plus(&mut self, segments: u32) {
         self.set(self.ssthresh + segments * self.mss);
     }
 
-    /// Enlarges CWND by one segment, because a duplicate ACK means that a segment has left the
+    /// Enlarges CWND by one segment after a duplicate ACK, which shows that a segment has left the
     /// network.
     pub(crate) fn inflate(&mut self) {
         self.set(self.cwnd + self.mss);
     }
 
-    /// Removes `acked` bytes from an inflated window, and adds the segment that a partial ACK
-    /// permits (RFC 6582 §3.2 step 3).
+    /// Removes `acked` bytes from an inflated window, and adds one segment if a full segment or
+    /// more was acknowledged (RFC 6582 §3.2 step 3).
     pub(crate) fn deflate(&mut self, acked: u32) {
         let add_back = if acked >= self.mss { self.mss } else { 0 };
         self.set(self.cwnd.saturating_sub(acked) + add_back);
     }
 
-    /// Sets CWND after recovery to min(SSTHRESH, max(flight, SMSS) + SMSS), which does not permit a
-    /// burst (RFC 6582 §3.2 step 3, option 1).
+    /// Sets CWND after recovery to min(SSTHRESH, max(flight, SMSS) + SMSS), so that the sender
+    /// cannot send a burst (RFC 6582 §3.2 step 3, option 1).
     pub(crate) fn end_recovery(&mut self, flight: u32) {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
-    /// Sets CWND to SSTHRESH after recovery with `pipe` bytes in flight. CWND is limited so that no
-    /// burst larger than the initial window is permitted. Slow start then leads to SSTHRESH.
+    /// Sets CWND after recovery, with `pipe` bytes in flight, to SSTHRESH or to `pipe` plus the
+    /// initial window, whichever is smaller. Thus no burst can exceed the initial window. In the
+    /// second case, slow start leads to SSTHRESH.
     pub(crate) fn end_recovery_without_burst(&mut self, pipe: u32) {
         self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
     }
 
-    /// Changes the segment size. If segments become smaller, CWND keeps its number of segments
-    /// instead of its bytes, to avoid a burst (RFC 5681 §3.1).
+    /// Changes the segment size. If segments become smaller, CWND shrinks to the same number of
+    /// segments. Its bytes in smaller segments would be a burst of more segments (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;
@@ -161,16 +165,16 @@ impl Window {
     }
 }
 
-/// Returns the initial window in bytes: `segments` segments of the usual MSS (RFC 6928 §2, which
-/// permits ten). With a larger MSS, the window has the same number of bytes, but at least two
-/// segments.
+/// Returns the initial window in bytes: `segments` segments (RFC 6928 §2 permits ten). If the MSS
+/// is larger than [`USUAL_MSS`], the window has the bytes of `segments` usual segments, but at
+/// least two segments.
 fn initial_window(mss: u32, segments: u32) -> u32 {
     let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
-/// Returns the initial window of RFC 3390 §1 in bytes: up to four segments, but at most 4,380 bytes
-/// or two segments, whichever is larger.
+/// Returns the initial window of RFC 3390 §1 in bytes: four segments, but not more than the larger
+/// of two limits, 4,380 bytes and two segments.
 fn small_initial_window(mss: u32) -> u32 {
     mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
 }

@@ -1,21 +1,21 @@
 //! The state of AccECN (RFC 9768): the counters of both endpoints, the decoding of the three-bit
-//! ACE field, and the schedule of AccECN options. `feedback.rs` connects this state to a
-//! connection.
+//! ACE field, and the schedule of AccECN options. `feedback.rs` contains the methods by which a
+//! connection uses this state.
 
 use crate::compact::pack::{packed, packed_enum};
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, SeqNum, TcpFlags};
 
-/// The number of values of the ACE field (DIVACE). In an ACK of at least this many segments, the
-/// field may have wrapped.
+/// The number of values of the ACE field (DIVACE). If an ACK covers at least this many segments,
+/// the field may have wrapped since the ACK before it.
 const ROUND: u32 = 8;
 
 /// The number of segments without the option after which a growing counter is reported again (RFC
-/// 9768 §3.2.3.3, "continual repetition"). A lower number would cost more, because a segment with
-/// the option takes the peer's slow path.
+/// 9768 §3.2.3.3, "continual repetition"). With a lower number, more of our segments would carry
+/// the option, and each of them takes the slow path at the peer.
 const REPEAT_AFTER: u64 = 16;
 
-/// The number of bytes by which a counter may grow before it is reported. This is a quarter of the
-/// 2^22 that RFC 9768 permits, so that the loss of three consecutive options does no harm.
+/// A counter that has grown by this number of bytes is reported. This is a quarter of the 2^22
+/// bytes that RFC 9768 permits, so that the loss of three consecutive options does no harm.
 const REPEAT_AFTER_BYTES: u32 = 1 << 20;
 
 /// The counters of one direction (RFC 9768 §3.2): packets with a CE mark, and bytes of data by
@@ -29,8 +29,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The initial values of the counters, by which the peer recognises zeroed fields (RFC 9768
-    /// §3.2.1).
+    /// The initial values of the counters. They are not all zero, so that the peer can recognise
+    /// counters that the path has set to zero (RFC 9768 §3.2.1).
     pub(crate) const INITIAL: Self = Self { cep: 5, ceb: 0, e0b: 1, e1b: 1 };
 
     /// Counts `packets` packets that arrived with the codepoint `ecn`, and carried `bytes` bytes of
@@ -64,20 +64,21 @@ packed!(Counters { cep, ceb, e0b, e1b });
 /// The evidence about the peer's AccECN options (RFC 9768 §3.2.3.2.3, §3.2.3.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerOptions {
-    /// No segment has arrived that should carry an option.
+    /// The peer has not yet sent a segment that should carry an option.
     Unknown,
     /// The peer sends options, and they arrive.
     Options,
-    /// The first segment that should carry an option had none, so the peer or the path omits
-    /// options.
+    /// The first segment of the peer that should carry an option had none. Either the peer sends no
+    /// options, or the path removes them.
     None,
-    /// The path has set the first option to zero, so options are ignored.
+    /// The path has set the counters in the peer's first option to zero, so its options are
+    /// ignored.
     Zeros,
 }
 
 packed_enum!(PeerOptions { Unknown, Options, None, Zeros });
 
-/// The feedback in one segment about marks on data that we have sent.
+/// The feedback in one segment of the peer about CE marks on our packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feedback {
     /// The value of the ACE field.
@@ -95,50 +96,54 @@ pub(crate) struct Accurate {
     /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: the counters of packets and bytes that we have
     /// received.
     pub(crate) received: Counters,
-    /// The values of the counters in the AccECN option that we sent last.
+    /// The values of `received` in the AccECN option that we sent most recently.
     reported: Counters,
-    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of our packets and bytes that the peer
-    /// reports to have received.
+    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of our packets and bytes that have
+    /// arrived at the peer, according to its feedback.
     pub(crate) delivered: Counters,
-    /// The number of segments that we had sent when the last mark arrived. `marks` counts the marks
-    /// that have arrived since the last of these segments was sent, and thus were not reported yet.
+    /// The number of segments that we had sent when the most recent mark arrived. `marks` counts
+    /// the marks since the last of these segments was sent, which no segment has reported yet.
     marked_at: u64,
     marks: u32,
-    /// The number of segments that had been received when the last marked segment arrived,
+    /// The number of segments that we had received when the most recent marked segment arrived,
     /// including that segment.
     last_mark: u64,
-    /// The number of segments that had been sent when we last sent an AccECN option.
+    /// The number of segments that we had sent before the segment with our most recent AccECN
+    /// option.
     option_at: u64,
-    /// The number of SACK blocks that fitted beside the AccECN option that we sent last.
+    /// The number of SACK blocks for which the segment with our most recent AccECN option had room.
     pub(crate) blocks_beside: u8,
-    /// The number of further segments with data that must carry an AccECN option.
+    /// The number of segments with data, from the next one on, that must carry an AccECN option.
     options_due: u8,
-    /// The codepoint of the last received packet with data.
+    /// The codepoint of the most recently received packet with data.
     last: Ecn,
     /// The codepoint of the packet with the peer's latest SYN or SYN-ACK.
     pub(crate) syn: Ecn,
-    /// Whether a mark on the peer's SYN-ACK has been counted.
+    /// Whether a mark on the peer's SYN-ACK has been counted, so that a repeated SYN-ACK is not
+    /// counted again.
     is_syn_ack_counted: bool,
-    /// Whether the next acknowledgement without data will complete the handshake.
+    /// Whether the next acknowledgement without data answers the peer's SYN-ACK, and therefore
+    /// reports the codepoint of that SYN-ACK.
     pub(crate) ends_handshake: bool,
     /// Whether we send no options any more, because the path seems to drop segments with them.
     pub(crate) options_disabled: bool,
-    /// The number of bytes that had been sent before the first data with an option, whose arrival
-    /// shows that the path passes options. `None` until this data is sent.
+    /// The number of bytes that had been sent before the first data with an option. The arrival of
+    /// that data shows that the path passes options. `None` until this data is sent.
     pub(crate) first_option: Option<u64>,
     pub(crate) options: PeerOptions,
     /// The ACE field that is expected in the peer's next segment.
     pub(crate) ace: TcpFlags,
-    /// SND.MAX when the peer last reported a mark without sending options. Until this data is
-    /// acknowledged, an unchanged ACE field may have wrapped. Invariant: `None` if the peer's
-    /// options arrive.
+    /// SND.MAX when the peer most recently reported a mark, if it sends no options. Until all data
+    /// before it is acknowledged, more marks are likely. Eight marks leave the ACE field unchanged,
+    /// so an unchanged field is ambiguous during this time. Invariant: `None` if the peer's options
+    /// arrive.
     marked_until: Option<SeqNum>,
     /// Whether this endpoint is the server: the peer's SYN has selected the AccECN mode.
     pub(crate) is_server: bool,
-    /// Whether the handshake is complete. Until then, a server cannot determine the mode of its
-    /// client.
+    /// Whether the handshake is complete. Before that, a server does not know whether its client is
+    /// in AccECN mode.
     pub(crate) is_established: bool,
-    /// Whether the path changes codepoints, or the peer contradicts itself. Then we send Not-ECT.
+    /// Whether the path changes codepoints or the ECN fields. If so, we send Not-ECT.
     pub(crate) is_mangled: bool,
     /// Whether the peer's feedback is ignored, because the ACE field was zero in its ACK of our
     /// SYN-ACK (RFC 9768 table 4, note 1).
@@ -171,8 +176,8 @@ packed!(Accurate {
 });
 
 impl Accurate {
-    /// Creates the initial state. `is_server` is true if the peer's SYN has selected the mode, and
-    /// false if the peer's SYN-ACK has.
+    /// Creates the initial state. `is_server` is true if the peer's SYN has selected the AccECN
+    /// mode, and false if the peer's SYN-ACK has selected it.
     pub(crate) const fn new(is_server: bool) -> Self {
         Self {
             received: Counters::INITIAL,
@@ -200,8 +205,8 @@ impl Accurate {
         }
     }
 
-    /// Counts a mark on the peer's SYN-ACK, but only once if several SYN-ACKs arrive (RFC 9768
-    /// §3.2.2.2).
+    /// Counts a mark on the peer's SYN-ACK. If several SYN-ACKs arrive, only one mark is counted
+    /// (RFC 9768 §3.2.2.2).
     pub(crate) const fn count_marked_syn_ack(&mut self) {
         if !self.is_syn_ack_counted {
             self.is_syn_ack_counted = true;
@@ -210,12 +215,12 @@ impl Accurate {
     }
 
     /// Counts `packets` packets that arrived together, each with the codepoint `ecn`, and with
-    /// `bytes` bytes of data in all. Returns whether they must be acknowledged at once (RFC 9768
-    /// §3.2.2.5.1).
+    /// `bytes` bytes of data in all. Returns whether marks among them must be acknowledged at once
+    /// (RFC 9768 §3.2.2.5.1).
     ///
     /// `received` and `sent` are the numbers of segments received and sent so far, and `pending` is
-    /// the number of unacknowledged bytes. Packets that the link has coalesced count as one event,
-    /// which causes one acknowledgement.
+    /// the number of unacknowledged bytes. The packets of one coalesced segment cause at most one
+    /// acknowledgement.
     pub(crate) fn count(
         &mut self,
         ecn: Ecn,
@@ -240,9 +245,9 @@ impl Accurate {
         (bytes > 0 && !follows_mark) || self.marks >= enough
     }
 
-    /// Schedules the next options after data with the codepoint `ecn` (RFC 9768 §3.2.3.3). A
-    /// counter that begins to grow is reported twice, the counter of marks whenever it changes, and
-    /// other counters at regular intervals.
+    /// Schedules the next options after data with the codepoint `ecn` (RFC 9768 §3.2.3.3). If the
+    /// codepoint differs from that of the previous data, the next two segments with data carry an
+    /// option. Otherwise one is scheduled for every mark, and for other codepoints at intervals.
     fn schedule_option(&mut self, ecn: Ecn, sent: u64) {
         let changes = ecn != Ecn::NotEct && ecn != self.last;
         self.last = ecn;
@@ -255,14 +260,15 @@ impl Accurate {
         }
     }
 
-    /// Whether the next segment with data must carry an AccECN option.
+    /// Whether the next segment with data must carry an AccECN option, according to the schedule.
     pub(crate) const fn is_option_due(&self) -> bool {
         self.options_due > 0 && !self.options_disabled
     }
 
     /// Returns an AccECN option of at most `room` bytes. It contains every counter that has ever
-    /// changed. Counters that have not changed since the last option are omitted if there is no
-    /// room (RFC 9768 §3.2.3.3). `None` if there is no room for the others.
+    /// changed. If there is no room for all of them, those that have not changed since our most
+    /// recent option are omitted (RFC 9768 §3.2.3.3). `None` if there is no room for the counters
+    /// that have changed since then.
     pub(crate) fn option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -290,8 +296,8 @@ impl Accurate {
     }
 
     /// Returns the AccECN option of a SYN-ACK, or of the ACK that answers it: all counters, or as
-    /// many as fit `room` bytes. The counters still have their initial values. If these arrive
-    /// unchanged, the path passes the option (RFC 9768 §3.2.3.2.1).
+    /// many as fit `room` bytes. All have their initial values, which the peer knows. If they
+    /// arrive unchanged, the path passes the option (RFC 9768 §3.2.3.2.1).
     pub(crate) fn first_option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -304,21 +310,21 @@ impl Accurate {
         EcnCounts::new(order, self.received.e0b, self.received.ceb, self.received.e1b)
     }
 
-    /// Records that a segment with the option is sent, after `sent` other segments.
+    /// Records that a segment with the option is sent. `sent` segments were sent before it.
     pub(crate) const fn on_option_sent(&mut self, sent: u64) {
         self.reported = self.received;
         self.option_at = sent;
         self.options_due = self.options_due.saturating_sub(1);
     }
 
-    /// Whether the segment that was sent last carried an AccECN option. `sent` is the number of
+    /// Whether the most recently sent segment carried an AccECN option. `sent` is the number of
     /// segments sent so far.
     pub(crate) const fn has_just_reported(&self, sent: u64) -> bool {
         self.option_at + 1 == sent
     }
 
-    /// Evaluates the first segment of the peer that should carry an option (RFC 9768 §3.2.3.2.3,
-    /// §3.2.3.2.4).
+    /// Draws conclusions from `option`, the option of the first segment of the peer that should
+    /// carry one, if it has one (RFC 9768 §3.2.3.2.3, §3.2.3.2.4).
     pub(crate) fn note_first_option(&mut self, option: Option<EcnCounts>) {
         let is_zeroed = |option: EcnCounts| option.e0b() == Some(0) || option.e1b() == Some(0);
         self.options = match option {
@@ -329,8 +335,8 @@ impl Accurate {
     }
 
     /// Processes the ACK of our SYN-ACK, whose ACE field reports the codepoint with which the
-    /// SYN-ACK arrived (RFC 9768 table 4). Returns whether that codepoint was CE. The SYN-ACK was
-    /// sent as Not-ECT, so the path has set any other codepoint.
+    /// SYN-ACK arrived (RFC 9768 table 4). Returns whether that codepoint was CE. We sent the
+    /// SYN-ACK as Not-ECT, so a report of another codepoint means that the path has changed it.
     pub(crate) const fn process_handshake_ack(&mut self, ace: u16) -> bool {
         let is_marked = ace == 0b110;
         self.ignores_ace = ace == 0;
@@ -342,8 +348,8 @@ impl Accurate {
         is_marked
     }
 
-    /// Processes the feedback of an acknowledgement that is newer than all others, and returns the
-    /// number of new marks.
+    /// Processes the feedback of an acknowledgement that is newer than all processed before.
+    /// Returns the number of marks that it newly reports.
     pub(crate) fn process_feedback(
         &mut self,
         feedback: &Feedback,
@@ -352,8 +358,8 @@ impl Accurate {
     ) -> u32 {
         let option = feedback.option.filter(|_| self.options != PeerOptions::Zeros);
         if option.is_some() && self.options != PeerOptions::Options {
-            // The first segment had no option, but this later segment has an option (RFC 9768
-            // §3.2.3.2.3).
+            // The peer's first segment had no option, but this later segment of the peer has one,
+            // so options arrive (RFC 9768 §3.2.3.2.3).
             self.options = PeerOptions::Options;
             self.marked_until = None;
         }
@@ -370,15 +376,15 @@ impl Accurate {
             self.delivered.cep = self.delivered.cep.wrapping_add(marks);
             self.marked_until = (self.options != PeerOptions::Options).then_some(sent);
         } else if marked_bytes.is_some_and(|bytes| bytes > 0) && feedback.segments < ROUND {
-            // If bytes but no packets were marked, the path changes the fields (RFC 9768
-            // §3.2.3.2.5).
+            // The option reports newly marked bytes, but the ACE field reports no newly marked
+            // packet. The path therefore changes one of the two (RFC 9768 §3.2.3.2.5).
             self.is_mangled = true;
         }
         marks
     }
 
     /// Updates the byte counters. Returns the number of newly marked bytes, or `None` if the option
-    /// does not contain that counter (RFC 9768 §3.2.3.1).
+    /// does not contain the counter of marked bytes (RFC 9768 §3.2.3.1).
     fn process_counts(&mut self, option: EcnCounts) -> Option<u32> {
         let advance = |count: &mut u32, field: u32| {
             let grown = field.wrapping_sub(*count) & EcnCounts::MASK;
@@ -391,10 +397,11 @@ impl Accurate {
     }
 
     /// Returns the number of new marks that the ACE field reports. The field counts modulo eight.
-    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap of
-    /// the field. In that case, the larger number that a wrap implies is taken, if it is likely or
-    /// the safer choice (RFC 9768 §3.2.2.5.2, appendix A.2). There may be more marks than segments,
-    /// since ACKs without data may be marked.
+    /// If the ACK covers too few segments for a wrap of the field, the smallest possible number is
+    /// returned. Otherwise the largest number that the segments permit is returned, unless the
+    /// option or the recent past makes the smallest number more likely (RFC 9768 §3.2.2.5.2,
+    /// appendix A.2). The result may exceed the number of segments, since ACKs without data may be
+    /// marked too.
     fn decode_ace(&self, feedback: &Feedback, marked_bytes: Option<u32>) -> u32 {
         let fewest = u32::from(feedback.ace).wrapping_sub(self.delivered.cep) % ROUND;
         let segments = feedback.segments;
@@ -407,14 +414,15 @@ impl Accurate {
             Some(bytes) if bytes > feedback.mss.saturating_mul(fewest) => safe,
             Some(bytes) if bytes / safe < feedback.mss / 2 => fewest,
             Some(_) => safe,
-            // Without other signs of a mark, zero marks are more likely than eight or sixteen.
+            // The option does not report marked bytes, and there were no recent marks. Zero marks
+            // are then more likely than eight or sixteen.
             None if fewest == 0 && !self.is_ambiguous() => 0,
             None => safe,
         }
     }
 
-    /// Whether an unchanged ACE field may have wrapped, so that the counters in each ACK must be
-    /// processed.
+    /// Whether an unchanged ACE field may mean that eight marks were added. The counters in each
+    /// ACK must then be processed, even if the field is unchanged.
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.marked_until.is_some()
     }
@@ -432,8 +440,8 @@ mod tests {
     }
 
     /// Returns the number of new marks that are decoded from the ACE field `ace` in an ACK of
-    /// `segments` segments, if `before` marks were counted earlier. `ceb` is the number of newly
-    /// marked bytes, if an option reports it.
+    /// `segments` segments, if `before` marks were counted before this ACK. `ceb` is the number of
+    /// newly marked bytes, if an option reports it.
     fn marks_after(before: u32, ace: u16, segments: u32, ceb: Option<u32>) -> (u32, Accurate) {
         let mut accurate = Accurate::new(true);
         accurate.delivered.cep += before;
@@ -458,8 +466,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 appendix A.2.1: if the ACE field grows by two, an ACK of nine segments reports two
-    /// marks, and an ACK of ten segments reports ten.
+    /// RFC 9768 appendix A.2.1: the ACE field grows by two. If the ACK covers nine segments, two
+    /// marks are decoded. If it covers ten, the field may have wrapped, and ten marks are decoded.
     #[test]
     fn an_ace_field_that_may_have_wrapped_is_decoded_safely() {
         assert_eq!(marks_after(0, 7, 9, None).0, 2);
@@ -523,8 +531,8 @@ mod tests {
         assert_eq!(option(&[(Ecn::Ect0, 9), (Ecn::Ect1, 9)]), Some((one, 3)));
     }
 
-    /// RFC 9768 §3.2.3.3: a counter that has changed since the last option must not be cut off. If
-    /// there is no room for it, the option is omitted.
+    /// RFC 9768 §3.2.3.3: an option must contain each counter that has changed since the previous
+    /// option. If one of these counters does not fit, the whole option is omitted.
     #[test]
     fn only_unchanged_counters_are_cut_off_when_space_is_short() {
         let mut accurate = after(&[(Ecn::Ect0, 9), (Ecn::Ce, 9), (Ecn::Ect1, 9)]);
@@ -567,8 +575,8 @@ mod tests {
         assert!(accurate.is_option_due(), "long before the counter wraps");
     }
 
-    /// RFC 9768 §3.2.2.5.1: the first mark is acknowledged at once, then every second or third
-    /// mark.
+    /// RFC 9768 §3.2.2.5.1: a mark after an unmarked packet is acknowledged at once. Of consecutive
+    /// marks, every second one causes an ACK on data, and every third one on segments without data.
     #[test]
     fn marks_are_acknowledged_promptly() {
         let mut accurate = Accurate::new(true);

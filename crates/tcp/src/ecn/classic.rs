@@ -11,7 +11,8 @@ use linerate_wire::{Segment, SeqNum, TcpFlags};
 impl Connection {
     /// Returns the ECN flags of the next SYN or SYN-ACK.
     pub(crate) fn ecn_flags_of_syn(&self) -> TcpFlags {
-        // A SYN that was sent before counts as unanswered, even if no timeout has occurred.
+        // If a SYN was sent before, it counts as unanswered, even if its timeout has not occurred
+        // yet.
         let sent = self.sender.expiries.max(u32::from(self.snd.max != self.snd.iss));
         if self.state == State::SynSent {
             self.ecn.flags_of_syn(sent)
@@ -26,8 +27,8 @@ impl Connection {
             return;
         }
         self.statistics.marked_segments += 1;
-        // A sender whose window is one segment must get the ECE flag at once, or it would wait for
-        // the delayed acknowledgement.
+        // The first ECE flag is sent at once. If the congestion window of the peer is one segment,
+        // the peer would otherwise wait for the delayed acknowledgement.
         if self.ecn.echo.is_empty() {
             self.owe_ack();
         }
@@ -41,37 +42,38 @@ impl Connection {
             return;
         }
         self.ecn.echo = TcpFlags::empty();
-        // The peer may have reduced its congestion window to one segment. It would then have to
-        // wait for a delayed ACK, so the data is acknowledged at once.
+        // The peer may have reduced its congestion window to one segment. With such a window, it
+        // would have to wait for a delayed ACK, so this data is acknowledged at once.
         if !segment.payload.is_empty() {
             self.owe_ack();
         }
     }
 
-    /// Returns the number of marks that the segment reports under RFC 3168, which is zero or one.
+    /// Returns the number of marks that the segment reports by the rules of RFC 3168: one if it has
+    /// ECE, otherwise zero.
     pub(super) fn echoes(&self, segment: &Segment<'_>) -> u32 {
         u32::from(segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on())
     }
 
-    /// Whether a mark has already reduced the window for the flight that contains the sequence
-    /// number `end`, which must not be after SND.UNA.
+    /// Whether a mark has already reduced the congestion window for the flight that contains the
+    /// sequence number `end`. `end` must not be after SND.UNA.
     pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
         let since = u64::from(self.snd.una - end);
         self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))
     }
 
-    /// Handles `marks` marks that a valid ACK reports. The window is reduced as for a loss, but
-    /// only once for all marks and losses in a window (RFC 3168 §6.1.2, which RFC 9768 §3.1.5
-    /// keeps).
+    /// Handles `marks` marks that a valid ACK reports. The congestion window is reduced as after a
+    /// loss, but only once for all marks and losses in one flight (RFC 3168 §6.1.2). RFC 9768
+    /// §3.1.5 keeps this rule for AccECN.
     pub(crate) fn on_marks(&mut self, now: Instant, segment: Valid<'_>, marks: u32) {
         self.statistics.mark_echoes += 1;
-        // A mark proves congestion, so the reduction of a recovery in progress must not be undone
-        // (RFC 4015).
+        // A mark is evidence of congestion. If a recovery in progress later proves spurious, its
+        // reduction of the window must therefore not be undone (RFC 4015).
         self.sender.undo = None;
         let window = self.sender.congestion.window();
         if window.cwnd() < 2 * window.mss() {
-            // The window is one segment and cannot become smaller. Instead the next segment waits
-            // for an RTO, as after a loss.
+            // The window is one segment and cannot become smaller. In place of a reduction, the
+            // next segment is sent only after the time of an RTO, as after a timeout.
             self.sender.pacer.hold(now + self.sender.rtt.timeout(&self.config.rto));
         }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };
@@ -84,8 +86,8 @@ impl Connection {
         }
     }
 
-    /// Reduces the window because routers have marked packets of a flight of `flight` bytes. In RFC
-    /// 3168 mode, CWR is then sent to the peer.
+    /// Reduces the congestion window because routers have marked packets of a flight of `flight`
+    /// bytes. In RFC 3168 mode, the next new data then carries CWR.
     pub(super) fn reduce_for_marks(&mut self, flight: u32) {
         self.statistics.mark_reductions += 1;
         self.sender.congestion.controller().on_mark(flight);
@@ -93,8 +95,8 @@ impl Connection {
         self.on_window_reduced();
     }
 
-    /// Schedules CWR for the next new data, after any reduction of the window. AccECN does not use
-    /// CWR (RFC 9768 §3.1.5).
+    /// Schedules CWR for the next new data. Called after every reduction of the window, by losses
+    /// as well as marks. AccECN does not use CWR (RFC 9768 §3.1.5).
     pub(crate) fn on_window_reduced(&mut self) {
         let needs_cwr = self.ecn.is_on() && self.ecn.accurate.is_none();
         self.ecn.past.set(EcnSignals::CWR_DUE, needs_cwr);

@@ -10,8 +10,8 @@ use crate::{AccurateEcn, Connection, Disposition, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, EcnCounts, Segment, SeqNum, TcpFlags, TcpOptions};
 
-/// The length in bytes of a SACK option with two blocks, which has priority over byte counters (RFC
-/// 9768 §3.2.3.3).
+/// The length in bytes of a SACK option with two blocks. Two blocks have priority over the byte
+/// counters of AccECN (RFC 9768 §3.2.3.3).
 const TWO_BLOCKS: usize = 20;
 
 /// The length in bytes of a SACK option with one block.
@@ -43,15 +43,15 @@ impl Connection {
                 && disposition == Disposition::Accepted
                 && !segment.payload.is_empty()
             {
-                // Only a mark on data inside the window counts, because an attacker may have forged
-                // a segment outside it (RFC 3168 §6.1.5).
+                // Only a mark on data inside the window counts. A segment outside the window may be
+                // forged by an attacker (RFC 3168 §6.1.5).
                 self.on_ce_mark();
             }
         }
     }
 
-    /// Stores the codepoint of the latest SYN or SYN-ACK, which the handshake reports to the peer
-    /// (RFC 9768 §3.1.5).
+    /// Stores the codepoint of the peer's latest SYN or SYN-ACK. The next segment of the handshake
+    /// reports it to the peer (RFC 9768 §3.1.5).
     fn on_codepoint_of_syn(&mut self, segment: Valid<'_>, ecn: Ecn) {
         let is_answer = segment.flags().contains(TcpFlags::ACK);
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -76,8 +76,8 @@ impl Connection {
             return;
         }
         if length == 0 && pending == 0 && self.receiver.has_blocks() {
-            // This ACK reports marks on ACKs without data, so it must not look like a duplicate ACK
-            // with SACK blocks (RFC 9768 §3.2.2.5.1).
+            // This ACK reports marks on ACKs without data, so it must have no SACK blocks, or the
+            // peer would take it for a duplicate ACK (RFC 9768 §3.2.2.5.1).
             self.owe_bare_ack();
         } else {
             self.owe_ack();
@@ -101,22 +101,23 @@ impl Connection {
         self.ecn.past |= EcnSignals::TEST_OPTION;
         self.owe_bare_ack();
         if syn_ack.flags().ace() == ace_for_codepoint(Ecn::Ce).ace() {
-            // The SYN-ACK reports a mark on our SYN. This mark is not part of the counter, but
-            // reduces the window (RFC 9768 §3.2.2.2).
+            // The SYN-ACK reports a mark on our SYN. The counter of marks does not include it, but
+            // the congestion window is reduced (RFC 9768 §3.2.2.2).
             let cwnd = self.sender.congestion.window().cwnd();
             self.reduce_for_marks(cwnd);
         }
     }
 
-    /// Whether a segment with these flags is a repeated SYN-ACK, which must be answered by the last
-    /// ACK of the handshake (RFC 9768 §3.2.2.1). The segment must have the peer's initial sequence
-    /// number.
+    /// Whether a segment with these flags is a repeated SYN-ACK, which must be answered by the ACK
+    /// that completes the handshake (RFC 9768 §3.2.2.1). The caller has checked that the segment
+    /// has the peer's initial sequence number.
     pub(crate) fn ends_handshake_again(&self, flags: TcpFlags) -> bool {
         let is_client = self.ecn.accurate.as_deref().is_some_and(|accurate| !accurate.is_server);
         is_client && self.active && flags.contains(TcpFlags::SYN | TcpFlags::ACK)
     }
 
-    /// Sends the last ACK of the handshake again, if the limit for challenge ACKs allows it.
+    /// Sends the ACK that completes the handshake once more, if the limit for challenge ACKs allows
+    /// it.
     #[cold]
     pub(crate) fn repeat_end_of_handshake(&mut self, now: Instant, _: Valid<'_>) {
         if !self.may_challenge(now) {
@@ -145,16 +146,16 @@ impl Connection {
     }
 
     /// Returns the AccECN option that the next segment must carry for one of `reasons`, beside the
-    /// options `others`. `None` if none of the reasons applies, or if the option does not fit
-    /// together with up to two SACK blocks.
+    /// options `others`. `None` if none of the reasons applies. Up to two SACK blocks have
+    /// priority; `None` if the option does not fit together with them.
     pub(crate) fn ecn_option(&self, reasons: EcnSignals, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.is_option_due(reasons))?;
         let blocks =
             if self.reports_blocks() { self.receiver.blocks(2).as_slice().len() } else { 0 };
         let reserved = [0, ONE_BLOCK, TWO_BLOCKS][blocks.min(2)];
         let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + reserved);
-        // The first data with an option tests the path, even if no counter has changed (RFC 9768
-        // §3.2.3.2.1).
+        // If the only reason is the test of the path, the option is sent even if no counter has
+        // changed (RFC 9768 §3.2.3.2.1).
         let is_first = !accurate.is_option_due() && reasons.contains(EcnSignals::TEST_OPTION);
         accurate.option(room).or_else(|| if is_first { accurate.first_option(room) } else { None })
     }
@@ -184,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// Returns the number of SACK blocks that fitted the last segment beside its AccECN option, if
-    /// it had one.
+    /// Returns the number of SACK blocks for which the most recently sent segment had room beside
+    /// its AccECN option. `None` if it had no such option.
     pub(crate) fn blocks_beside_ecn_option(&self) -> Option<usize> {
         let accurate = self.ecn.accurate.as_deref()?;
         let just_told = accurate.has_just_reported(self.statistics.segments_sent);
@@ -193,8 +194,9 @@ impl Connection {
     }
 
     /// Whether the AccECN feedback in the segment is newer than that of all earlier segments (RFC
-    /// 9768 appendix A.1). The segment must acknowledge or SACK new data, have a newer timestamp,
-    /// or carry the next data in order while no data is missing.
+    /// 9768 appendix A.1). There are three signs of newer feedback. The segment acknowledges or
+    /// SACKs new data, its timestamp is newer, or it carries the next data in order while no data
+    /// is missing.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
@@ -215,9 +217,9 @@ impl Connection {
         right.after(known) && !right.after(self.snd.max)
     }
 
-    /// Returns the number of our packets that the segment newly reports as marked. `is_news` is the
-    /// result of [`Connection::brings_feedback`]. `half_open` is true if the connection was in
-    /// SYN-RECEIVED when the segment arrived.
+    /// Returns the number of our packets that the segment reports as marked and that no earlier
+    /// segment has reported. `is_news` is the result of [`Connection::brings_feedback`].
+    /// `half_open` is true if the connection was in SYN-RECEIVED when the segment arrived.
     pub(crate) fn newly_reported_marks(
         &mut self,
         segment: Valid<'_>,
@@ -236,8 +238,8 @@ impl Connection {
         }
         let ace = segment.flags().ace();
         if half_open && self.sender.expiries > 0 {
-            // A retransmitted SYN-ACK has no option, so the first data tests whether the path
-            // passes options (RFC 9768 §3.2.3.2.2).
+            // The SYN-ACK was retransmitted without the option. Our first data therefore carries an
+            // option, to test whether the path passes options (RFC 9768 §3.2.3.2.2).
             self.ecn.past |= EcnSignals::TEST_OPTION;
         }
         let marks = if half_open && segment.payload.is_empty() && options.sack.is_empty() {
@@ -263,8 +265,8 @@ impl Connection {
         news.fold(known, SeqNum::later)
     }
 
-    /// Reduces the congestion window after the segment has reported `marks` new marks. Marks that
-    /// are reported at the end of the handshake reduce the initial window (RFC 9768 §3.2.2.2).
+    /// Reduces the congestion window after the segment has reported `marks` new marks. If the mark
+    /// was on our SYN-ACK, the initial window is reduced (RFC 9768 §3.2.2.2).
     pub(crate) fn answer_marks(
         &mut self,
         now: Instant,
@@ -286,7 +288,8 @@ impl Connection {
         self.ecn.accurate.as_deref().map_or(TcpFlags::empty(), |accurate| accurate.ace)
     }
 
-    /// Whether the ACE field may have wrapped if it is unchanged in the next segment.
+    /// Whether the ACE field may have wrapped if the next segment has the same value as the segment
+    /// before it.
     pub(crate) fn is_ace_ambiguous(&self) -> bool {
         self.ecn.accurate.as_deref().is_some_and(super::Accurate::is_ambiguous)
     }

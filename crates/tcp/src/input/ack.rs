@@ -43,8 +43,8 @@ impl Connection {
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
         // If this acknowledgement reports a CE mark (`marks` is not zero), the mark has reduced the
-        // congestion window. The same acknowledgement must then not let the window grow (RFC 3168
-        // §6.1.2).
+        // congestion window. In that case, the acknowledgement must not enlarge the window at the
+        // same time (RFC 3168 §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -63,11 +63,11 @@ impl Connection {
         }
     }
 
-    /// Processes a new acknowledgement in a segment that lies before the receive window. A peer
-    /// that probes our closed window sends such segments. After we have accepted the byte of a
-    /// probe, the peer still uses the sequence number of that byte. If these acknowledgements were
-    /// ignored, we would retransmit data that has already arrived. The window in such a segment is
-    /// outdated and ignored.
+    /// Processes a new acknowledgement in a segment that lies before the receive window. Such
+    /// segments come from a peer that probes our closed window. It keeps using the sequence number
+    /// of the probe's byte, even after we have accepted the byte. If we ignored their
+    /// acknowledgements, we would retransmit data that has already arrived. The window in such a
+    /// segment is ignored, because it may be outdated.
     pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
@@ -82,8 +82,8 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // A client with Fast Open also gets here at the end of a simultaneous open. Its SYN may
-        // have carried data, of which `ack` may acknowledge only a part.
+        // A simultaneous open can also end here for a client with Fast Open. Its SYN may have
+        // carried data, and `ack` may acknowledge only a part of this data.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
@@ -93,9 +93,9 @@ impl Connection {
     /// Whether this is a duplicate ACK (RFC 5681 §2): it acknowledges nothing new, has no data,
     /// does not change the window, and data is in flight.
     ///
-    /// A segment whose SACK option reports a hole also counts if it changes the window (RFC 6675
-    /// §2). A peer that tunes its buffer, such as Linux, enlarges the window with every segment.
-    /// The stricter rule would never recognise the duplicate ACKs of such a peer.
+    /// If its SACK option reports a hole, an ACK counts as a duplicate even if it changes the
+    /// window (RFC 6675 §2). A peer that tunes its buffer, such as Linux, enlarges the window with
+    /// every segment. Without this exception, none of its ACKs would count as a duplicate.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
@@ -107,8 +107,8 @@ impl Connection {
             && self.snd.wnd > 0
     }
 
-    /// Whether the SACK option reports data after a hole. A first block below the acknowledgement
-    /// number reports a duplicate instead (D-SACK, RFC 2883).
+    /// Whether the SACK option reports data after a hole. It does not if the first block lies below
+    /// the acknowledgement number, because such a block reports duplicate data (D-SACK, RFC 2883).
     fn reports_a_hole(&self, segment: Valid<'_>) -> bool {
         let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
@@ -117,8 +117,8 @@ impl Connection {
 
     /// Processes the acknowledgement of a valid segment, and its SACK blocks if `blocks` is set.
     /// The segment represents `count` coalesced acknowledgements. The congestion window grows if
-    /// `may_grow` is true and the window was used. The fast and the slow path both call this method
-    /// for every acknowledgement.
+    /// `may_grow` is true and the sender was cwnd-limited. Called for every acknowledgement of the
+    /// slow path, and for those of the fast path that need more than the usual processing.
     pub(crate) fn process_ack(
         &mut self,
         now: Instant,
@@ -154,8 +154,8 @@ impl Connection {
     }
 
     /// Processes a predicted acknowledgement of new data, which represents `count` coalesced
-    /// acknowledgements. Loss recovery is skipped, because a connection predicts its next header
-    /// only while no data is missing.
+    /// acknowledgements. Loss recovery is skipped: a connection predicts headers only while no
+    /// recovery is in progress.
     #[inline(always)]
     pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
         if !self.agreement.selective_acks
@@ -165,9 +165,11 @@ impl Connection {
         }
     }
 
-    /// Processes an acknowledgement of new data outside loss recovery by one of two fast paths. One
-    /// handles an acknowledgement of only our SYN or FIN, the other one of data that has arrived in
-    /// order. If neither applies, returns false, without any effect.
+    /// Processes an acknowledgement of new data outside loss recovery by one of two fast paths. If
+    /// no header is predicted, the first path handles an acknowledgement of our SYN or FIN alone.
+    /// If a header is predicted, the second path handles an acknowledgement of data that has
+    /// arrived at the peer in order. Returns false, without any effect, if that fast path does not
+    /// apply.
     #[inline]
     fn process_ack_outside_recovery(
         &mut self,
@@ -235,8 +237,8 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // `small_end` must not stay behind SND.UNA. Once it lies more than half the sequence space
-        // behind, comparisons of sequence numbers would place it ahead of SND.UNA.
+        // Keeps `small_end` at or after SND.UNA. If it stayed behind by more than half the sequence
+        // space, comparisons of sequence numbers would take it for a number after SND.UNA.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
         self.sender.unreachable = false;
@@ -248,9 +250,9 @@ impl Connection {
     /// §4.1).
     ///
     /// If several acknowledgements arrive together, the first of them makes room in the window
-    /// before the others are processed. The window still counts as used if it was full when data
-    /// could last be sent. In slow start, it counts as used for all acknowledgements of a flight
-    /// that filled it, even if no data followed the flight.
+    /// before the next one is processed. Therefore the window also counts as used if it was full at
+    /// the most recent time when data could be sent. In slow start, a flight that has filled the
+    /// window makes it count as used for all acknowledgements of this flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
@@ -271,8 +273,8 @@ impl Connection {
         }
     }
 
-    /// Returns the number of retransmitted bytes in flight. Without SACK this is estimated as all
-    /// bytes before the end of the last retransmission.
+    /// Returns the number of retransmitted bytes in flight. Without SACK, all unacknowledged bytes
+    /// before the end of the most recent retransmission are counted.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             return self.sender.scoreboard.repeated_in_flight();
@@ -281,8 +283,8 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes a round-trip sample from an acknowledgement. Returns the round-trip time by the
-    /// timestamp that the segment echoes, if there is one.
+    /// Passes an acknowledgement to the round-trip estimator. Returns the round-trip time that the
+    /// echoed timestamp of the segment shows, if it echoes one.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
@@ -299,14 +301,14 @@ impl Connection {
         }
     }
 
-    /// Updates the peer's window, unless an update from a newer segment was made before (SND.WL1,
+    /// Updates the peer's window, unless the present value comes from a newer segment (SND.WL1,
     /// SND.WL2).
     #[inline(always)]
     pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
-            // A peer that keeps its window closed but answers probes is alive, so the time without
-            // an answer ends.
+            // A peer that answers our probes is alive, even if it keeps its window closed. The time
+            // without an answer therefore ends here.
             self.sender.silent_since = Instant::NEVER;
         }
         let (seq, ack) = (segment.seq, segment.ack);

@@ -8,7 +8,7 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 impl Connection {
-    /// Applies a segment that was validated with this `verdict`.
+    /// Applies a segment to the connection. `verdict` is the result of its validation.
     #[inline(always)]
     pub(super) fn apply(&mut self, now: Instant, verdict: Verdict<'_>) -> Disposition {
         match verdict {
@@ -20,8 +20,8 @@ impl Connection {
             Verdict::Resets(segment) => self.apply_reset(segment),
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
-                // After contradictory requests, neither endpoint can determine the ECN mode of the
-                // other, so the connection is reset (RFC 9768 §3.1.5).
+                // After contradictory requests, each endpoint may assume another ECN mode. The
+                // connection is therefore reset (RFC 9768 §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }
@@ -63,8 +63,7 @@ impl Connection {
         taken
     }
 
-    /// Handles a valid segment whose data had all arrived before: answers it, and processes its
-    /// acknowledgement.
+    /// Handles a valid segment without new data: answers it, and processes its acknowledgement.
     #[cold]
     fn apply_duplicate(
         &mut self,
@@ -77,9 +76,10 @@ impl Connection {
             self.note_duplicate_data(segment);
         }
         let end = segment.seq + segment.sequence_length();
-        // The segment that we acknowledged last has arrived again, so our acknowledgement was lost.
-        // The answer echoes the timestamp of this copy. An echo of the first copy would add the
-        // sender's timeout to its round-trip sample (RFC 7323 §4.3 (2); Linux does the same).
+        // The segment that our latest acknowledgement covered has arrived again, so this
+        // acknowledgement was probably lost. The answer echoes the timestamp of the new copy. If it
+        // echoed that of the first copy, the round-trip sample of the sender would include its
+        // timeout (RFC 7323 §4.3 (2); Linux does the same).
         if !end.before(self.rcv.acked) {
             self.note_timestamps(now, segment, timestamps);
         }
@@ -100,7 +100,7 @@ impl Connection {
         self.receiver.note_duplicate(&self.rcv, segment.seq, end);
     }
 
-    /// Stores the timestamp of a segment, if it has one, so that later segments echo it.
+    /// Stores the timestamp of a segment, if it has one. Segments that we send afterwards echo it.
     #[inline(always)]
     fn note_timestamps(
         &mut self,

@@ -21,8 +21,9 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // The application has closed the connection, so the connection is reset. An
-            // acknowledgement would wrongly indicate to the peer that this data was delivered.
+            // The application has closed the connection and will not read this data, so the
+            // connection is reset. With an acknowledgement, the peer would wrongly assume that the
+            // data was delivered.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }
@@ -45,7 +46,8 @@ impl Connection {
         if text.seq == self.rcv.nxt {
             self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
         } else {
-            // A duplicate ACK indicates to the sender that data is missing (RFC 5681 §4.2).
+            // The segment leaves a hole before it. A duplicate ACK at once tells the sender that
+            // data is missing (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
             self.receiver.note_out_of_order(text.count);
             self.owe_ack();
@@ -53,8 +55,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Refuses data because there is no memory for it. The acknowledgement covers only the data
-    /// that was stored, so the peer retransmits the rest.
+    /// Refuses data because there is no memory for it. An acknowledgement is sent, which does not
+    /// cover this data, so the peer retransmits it.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -74,9 +76,9 @@ impl Connection {
         }
     }
 
-    /// Delivers `length` bytes from RCV.NXT that are stored in the buffer, and the out-of-order
-    /// data that follows them without a hole. The bytes arrived in segments of at most `piece`
-    /// bytes.
+    /// Delivers data that is stored in the buffer: `length` bytes from RCV.NXT on, and any
+    /// out-of-order data that follows them without a hole. The `length` bytes arrived in segments
+    /// of at most `piece` bytes.
     fn deliver_past_holes(&mut self, now: Instant, segment: Valid<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
@@ -84,17 +86,17 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // If the application has stopped reading, the data was discarded. A window update is then
-        // due, so that the peer can send the rest of its data and its FIN.
+        // If the application has closed the receiving direction, the data was discarded, which
+        // makes room. A window update then lets the peer send the rest of its data and its FIN.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
     }
 
     /// Makes the data before `next` readable. This data has arrived in order, in `count` segments
-    /// of `piece` bytes each. If `count` is one, the segment may be shorter. Returns whether an
-    /// acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer. The fast path and
-    /// the slow path both call this method.
+    /// of `piece` bytes each. If `count` is one, the segment may have less data than `piece`.
+    /// Returns whether an acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer.
+    /// The fast path and the slow path both call this method.
     #[inline(always)]
     #[must_use]
     pub(super) fn deliver(
@@ -140,32 +142,32 @@ impl Connection {
         }
     }
 
-    /// Whether an acknowledgement is already due in a bulk transfer, so that it will also cover the
-    /// data that arrives now.
+    /// Whether an acknowledgement is already due in a bulk transfer. It will then also cover the
+    /// data that is arriving now.
     #[inline(always)]
     pub(super) fn owes_in_full_flow(&self) -> bool {
         self.acks.is_in_full_flow() && self.owes_for_data()
     }
 
     /// Whether an acknowledgement is due because of received data, and not only as a challenge ACK.
-    /// The two flags are compared as arrays, so that one comparison reads both of them.
+    /// The two flags are compared as an array, which takes a single comparison.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]
     }
 
-    /// Decides whether the delivered data is acknowledged at once. Returns whether its
-    /// acknowledgement must wait for the delayed-ACK timer instead.
+    /// Decides whether the delivered data is acknowledged at once, and if so, schedules the
+    /// acknowledgement. Returns true if an acknowledgement must wait for the delayed-ACK timer.
     #[inline(always)]
     #[must_use]
     pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
         let is_quick = self.acks.on_data(count);
-        // An acknowledgement that is already due also covers these segments.
+        // The acknowledgement that is due already will also cover the data that has just arrived.
         if self.owes_for_data() {
             return false;
         }
-        // Data that fills any part of a hole is acknowledged at once (RFC 5681 §4.2). So are the
-        // first segments of a connection (`is_quick`).
+        // Data that fills any part of a hole is acknowledged at once (RFC 5681 §4.2). At the start
+        // of a connection, every segment is acknowledged at once as well (`is_quick`).
         if had_holes || is_quick {
             self.owe_ack();
             return false;

@@ -8,8 +8,8 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// Stores the sequence number of the peer's FIN, and processes it once all data before it has
-    /// arrived.
+    /// Stores the sequence number of the peer's FIN, if `text` has one. If all data before a stored
+    /// FIN has arrived, processes the FIN.
     pub(super) fn take_fin(&mut self, now: Instant, text: &Text<'_>) {
         if text.fin && self.receiver.fin.is_none() && self.state.takes_data() {
             self.note_fin(text);
@@ -19,8 +19,8 @@ impl Connection {
         }
     }
 
-    /// Stores the sequence number of the FIN. If data after the FIN has already arrived, the peer
-    /// contradicts itself. Then the FIN is ignored and the data is kept.
+    /// Stores the sequence number of the FIN. If data with higher sequence numbers has already
+    /// arrived, the peer contradicts itself. In that case, the data is kept and the FIN is ignored.
     fn note_fin(&mut self, text: &Text<'_>) {
         let end = text.end();
         if self.receiver.assembler.reaches_beyond(end) {

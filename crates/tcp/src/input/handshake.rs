@@ -25,8 +25,8 @@ impl Connection {
                 self.process_ack(now, segment, 1, None, true);
             }
         } else {
-            // The peer's SYN does not acknowledge ours: a simultaneous open (RFC 9293 §3.5, figure
-            // 7).
+            // The peer's SYN does not acknowledge our SYN, so both endpoints have sent a SYN at the
+            // same time: a simultaneous open (RFC 9293 §3.5, figure 7).
             self.state = State::SynReceived;
             self.first_due = true;
             self.output_due = true;

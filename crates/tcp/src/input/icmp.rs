@@ -40,13 +40,13 @@ impl Connection {
             return;
         }
         match report {
-            // During the handshake, a hard error ends the connection. Later it is treated like a
-            // soft error, by the next arm (RFC 5927 §5.2).
+            // During the handshake, a hard error ends the connection. After the handshake, the next
+            // arm of this match treats it like a soft error (RFC 5927 §5.2).
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // The problem may be temporary. If it persists, the connection will time out, and
-            // report this ICMP error as the reason.
+            // The problem may be temporary. If it persists, the retransmissions end by a timeout.
+            // The reason that is reported for the end of the connection is then this ICMP error.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::SOFT_ERROR;

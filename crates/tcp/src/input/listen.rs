@@ -1,5 +1,5 @@
-//! Segments that do not belong to a connection: the decision of a listener (RFC 9293 §3.10.7.2),
-//! and the answer if there is no listener (§3.10.7.1).
+//! Segments that do not belong to a connection. A listener decides about them (RFC 9293 §3.10.7.2);
+//! if there is no listener, they are answered by a reset (§3.10.7.1).
 
 use crate::output::reset::Reset;
 use linerate_wire::{Segment, TcpFlags};

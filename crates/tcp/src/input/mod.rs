@@ -29,7 +29,7 @@ pub enum Disposition {
     /// The segment was valid and has taken effect.
     Accepted,
     /// The segment was valid, but all of its data had arrived before. The connection has scheduled
-    /// an answer and processed the acknowledgement.
+    /// an acknowledgement as the answer, and has processed the acknowledgement in the segment.
     Duplicate,
     /// The segment was valid and has taken effect, except that there is no memory for its data,
     /// which the peer must retransmit: see [`crate::Driver::grant_memory`].
@@ -38,27 +38,30 @@ pub enum Disposition {
     /// arrived after the application's close, or would have needed too many ranges of out-of-order
     /// data.
     DataRefused,
-    /// The segment was not valid, for this reason. If an answer is due, `poll_transmit` returns it.
-    /// Only counters and the budget of challenge ACKs have changed.
+    /// The segment was not valid; the [`Refusal`] is the reason. If an answer is due,
+    /// `poll_transmit` returns it. Only counters and the budget of challenge ACKs have changed.
     Refused(Refusal),
     /// The segment is a SYN that may open the next incarnation of this connection, which is in
-    /// TIME-WAIT. The caller must drop the connection and pass the segment to the listener.
+    /// TIME-WAIT. The connection is unchanged. The caller must drop it and pass the segment to the
+    /// listener.
     OpenAgain,
 }
 
-/// The reason why a segment was refused. Such a segment comes from the peer, from an attacker that
-/// spoofs the peer, or from a network that delays or duplicates segments.
+/// The reason why a segment was refused. A refused segment may come from the peer itself, or from
+/// an attacker that spoofs the peer. It may also be an old segment that the network has delayed or
+/// duplicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The connection is closed, so the segment cannot belong to it.
     Closed,
-    /// The segment lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
+    /// The segment lies outside the receive window, or in TIME-WAIT, has data or sequence numbers
+    /// beyond the peer's FIN.
     OutsideWindow,
     /// The timestamp is missing, or older than the timestamp of an earlier segment (PAWS).
     OldTimestamp,
     /// The acknowledgement number covers data that was never sent, or is too old: it precedes
-    /// SND.UNA by more than the largest window.
+    /// SND.UNA by more than the largest window of the peer.
     BadAck,
     /// The segment has no ACK, although every segment must have it in this state.
     NoAck,
@@ -141,8 +144,8 @@ impl Connection {
         }
     }
 
-    /// Handles a segment on the slow path, because header prediction did not recognise it. Counts
-    /// this miss under `reason`; if that is `None`, the reason is determined first.
+    /// Handles a segment on the slow path, because header prediction did not recognise it. `reason`
+    /// is the reason for the miss, which is counted. If it is `None`, the reason is found here.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

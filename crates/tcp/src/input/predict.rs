@@ -31,8 +31,8 @@ impl Connection {
 
     /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. The segment
     /// acknowledges nothing new, so the peer's window is the only state of the sender that it
-    /// changes. The data is copied last, because no earlier step reads it, and the compiler then
-    /// need not preserve registers across the copy.
+    /// changes. Copying the data is the final step: no other step reads the data, and values in
+    /// registers need not be preserved across the copy.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
@@ -57,8 +57,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Does the work of [`Self::take_predicted_data`], but is not inlined, because its caller is
-    /// rarely used.
+    /// Does the work of [`Self::take_predicted_data`], but is not inlined. For a caller that is
+    /// rarely used, a copy of the code would not pay.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,
@@ -72,8 +72,8 @@ impl Connection {
     }
 
     /// Copies predicted data, measures the round-trip time if that is awaited, and decides when the
-    /// data is acknowledged. Needed only if a round-trip time is awaited, or no acknowledgement is
-    /// due yet.
+    /// data is acknowledged. Called only if a round-trip time is awaited, or if no acknowledgement
+    /// that covers the data is due yet.
     #[inline(never)]
     fn place_and_judge(&mut self, now: Instant, segment: Valid<'_>, piece: u32) -> Disposition {
         self.receiver.buffer.write_last(segment.payload);
@@ -85,9 +85,9 @@ impl Connection {
     }
 
     /// Handles `count` predicted segments with `length` bytes of data each, which are already
-    /// stored in the buffer. `last` is the header of the last segment. Only the first segment can
-    /// begin at the last sequence number that we acknowledged, so only its timestamp can become
-    /// TS.Recent.
+    /// stored in the buffer. `last` is the header of the final segment. TS.Recent is taken from the
+    /// segment that begins at the highest sequence number that we have acknowledged. Only the first
+    /// of the segments can begin there. All have equal timestamps, so that of `last` is used.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,
@@ -167,8 +167,8 @@ impl Connection {
     /// §4.3). The segment begins at RCV.NXT, so it cannot begin before Last.ACK.sent.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // The next segments to be sent must echo a new timestamp, if TS.Recent changes below. They
-        // can then not copy the header of the burst in progress, so the burst ends.
+        // Segments sent from now on must echo the new TS.Recent, if it changes below. They could
+        // not copy the header of the burst in progress, so that burst ends.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);

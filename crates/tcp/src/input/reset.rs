@@ -18,16 +18,17 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Schedules a challenge ACK, which the host may suppress. If another acknowledgement is
-    /// already due, it also serves as the challenge ACK, and must not be suppressed.
+    /// Schedules a challenge ACK, which the host may suppress. If an acknowledgement is due already
+    /// for another reason, it serves as the challenge ACK as well. The host must not suppress that
+    /// one.
     pub(crate) const fn owe_challenge(&mut self) {
         self.challenge_due |= !self.ack_due && !self.first_due;
         self.ack_due = true;
         self.output_due = true;
     }
 
-    /// Whether the acknowledgement that is due is only a challenge ACK. A host that has sent too
-    /// many challenge ACKs then calls [`crate::Driver::withhold_challenge`].
+    /// Whether the acknowledgement that is due is only a challenge ACK. If so, a host that has sent
+    /// too many challenge ACKs calls [`crate::Driver::withhold_challenge`].
     #[must_use]
     pub const fn owes_challenge(&self) -> bool {
         self.ack_due && self.challenge_due
@@ -41,9 +42,10 @@ impl Connection {
         }
     }
 
-    /// Returns whether a challenge ACK may be sent at `now`, and if so, counts it. The rate is
-    /// limited so that an attacker can neither infer the connection's state from challenge ACKs nor
-    /// use them for amplification (RFC 5961 §7).
+    /// Returns whether a challenge ACK may be sent at `now`. If so, the next one may be sent only
+    /// after [`challenge_interval`](crate::Config::challenge_interval). The rate is limited so that
+    /// an attacker can neither infer the connection's state from challenge ACKs nor use them for
+    /// amplification (RFC 5961 §7).
     pub(crate) fn may_challenge(&mut self, now: Instant) -> bool {
         let may = now >= self.next_challenge;
         if may {

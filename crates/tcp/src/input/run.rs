@@ -1,9 +1,9 @@
 //! Runs: consecutive predicted segments whose headers differ only in their sequence and
 //! acknowledgement numbers. A connection handles all segments of a run together.
 //!
-//! A host recognises such segments by their headers. It checks once with the connection whether
-//! they are expected, and calls [`crate::Driver::handle_run`] once at the end of the run. The
-//! connection must not change in between.
+//! A host recognises such segments by their headers. It asks the connection once, at the first
+//! segment of a run, whether they are expected. It calls [`crate::Driver::handle_run`] once at the
+//! end of the run. Between the two, the connection must not change.
 
 use super::Disposition;
 use super::validate::control::{self, ControlRun};
@@ -15,8 +15,8 @@ use crate::ring::Following;
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum};
 
-/// A GRO run: consecutive segments with equal amounts of data. Their data is copied to its place in
-/// the receive buffer while the checksums are verified. The application can read it after the run
+/// A GRO run: consecutive segments with equal amounts of data. While the checksum of each segment
+/// is verified, its data is copied to the receive buffer. The application can read it after the run
 /// has been handled.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRun {
@@ -24,14 +24,15 @@ pub struct DataRun {
     following: Following,
     /// The number of data bytes in each segment.
     length: u32,
-    /// The number of segments whose data is stored, and which were not handled yet.
+    /// The number of segments whose data is stored in the receive buffer, but not yet processed by
+    /// the connection.
     count: u32,
 }
 
-/// A batch of ACKs without data, of which only the last one is processed.
+/// A batch of ACKs without data. Only the ACK with the highest acknowledgement number is processed.
 #[derive(Clone, Copy, Debug)]
 pub struct AckRun {
-    /// SEG.ACK of the last ACK in the batch.
+    /// SEG.ACK of the most recently added ACK, which is the highest of the batch.
     last: SeqNum,
     /// SND.MAX, the highest acceptable acknowledgement number.
     end: SeqNum,
@@ -39,8 +40,8 @@ pub struct AckRun {
     count: u32,
 }
 
-/// A run of one segment whose data is still in its frame. For data this short, copying and
-/// checksumming in one pass is not faster than in two.
+/// A run of one segment whose data is still in its frame. Used for short data, for which copying
+/// and checksumming in one pass is not faster than in two passes.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
     /// The TSval of the segment. Arbitrary if the connection does not use timestamps.
@@ -54,7 +55,7 @@ pub struct ShortRun {
 /// Segments that [`crate::Driver::handle_run`] handles together: [`DataRun`], [`AckRun`],
 /// [`ShortRun`] or [`ControlRun`].
 ///
-/// This is a trait and not an enum, so that each call inlines the code for one kind of run only.
+/// This is a trait and not an enum: a call then contains the code for a single kind of run.
 pub trait Run {
     /// Processes the run on `connection`, for [`crate::Driver::handle_run`].
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition;
@@ -62,7 +63,7 @@ pub trait Run {
 
 impl DataRun {
     /// Returns the place in the receive buffer for the data of `segment`, if the segment is
-    /// predicted and carries data without a new acknowledgement. The caller may write the data
+    /// predicted and carries data, but acknowledges no new data. The caller may write the data
     /// there before it has verified the checksum.
     #[inline(always)]
     pub fn place_of_first<'a>(
@@ -88,9 +89,9 @@ impl DataRun {
         Self { following, length, count: 1 }
     }
 
-    /// Continues a run whose segments were all handled. `seq` and `offset_and_flags` belong to the
-    /// header of the next segment. Returns false, without any effect, if that segment is not
-    /// predicted.
+    /// Continues a run whose segments were all handled. The next segment has the sequence number
+    /// `seq`, and the word `offset_and_flags` in its header. Returns false, without any effect, if
+    /// that segment is not predicted.
     #[inline(always)]
     #[must_use]
     pub fn resume(
@@ -112,7 +113,8 @@ impl DataRun {
         connection.receiver.buffer.room_for_following(self.following)
     }
 
-    /// Adds `count` segments, whose data is stored at [`place_of_next`](Self::place_of_next).
+    /// Adds `count` segments to the run. Their data must be stored at
+    /// [`place_of_next`](Self::place_of_next).
     ///
     /// # Panics
     /// If that memory is too small for the data.
@@ -148,9 +150,9 @@ impl AckRun {
         Some(Self { last: segment.ack, end: connection.snd.max, count: 1 })
     }
 
-    /// Adds an ACK with the acknowledgement number `ack`. Its header must be predicted like the
-    /// header of the first ACK. Returns false, without any effect, if `ack` is not higher than the
-    /// number of the last ACK, or exceeds SND.MAX.
+    /// Adds an ACK with the acknowledgement number `ack`. The rest of its header must equal that of
+    /// the first ACK, which was predicted. Returns false, without any effect, unless `ack` is
+    /// higher than the number of the ACK before it and at most SND.MAX.
     #[inline(always)]
     #[must_use]
     pub fn extend(&mut self, ack: SeqNum) -> bool {
@@ -199,8 +201,8 @@ impl Run for DataRun {
 }
 
 impl Run for AckRun {
-    /// Handles the last ACK of the batch, as if the other ACKs had been lost. Only the growth of
-    /// the congestion window counts all ACKs.
+    /// Handles only the last ACK of the batch, as if the network had lost the others. The growth of
+    /// the congestion window, however, counts all ACKs.
     #[inline]
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
         let Prediction::Ack { segment, acked } = predict(connection, last) else {
@@ -241,8 +243,8 @@ impl Run for ControlRun {
 }
 
 /// Returns a copy of a predicted segment without the ports and the urgent pointer, which are not
-/// read later. Since only this copy is passed by reference, the compiler can keep the original in
-/// registers until the prediction has succeeded.
+/// read later. Only this copy is passed by reference, to functions that are not inlined. The
+/// compiler can therefore keep the original in registers.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }

@@ -1,5 +1,5 @@
-//! The sixth step of segment processing: urgent data. Its end is announced to the application,
-//! which reads it in order with other data (RFC 9293 §3.10.7.4, RFC 6093).
+//! The sixth step of segment processing: urgent data. The application is told the position of its
+//! end, and reads it in order with other data (RFC 9293 §3.10.7.4, RFC 6093).
 
 use super::validate::Valid;
 use crate::Connection;

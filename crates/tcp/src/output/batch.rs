@@ -3,9 +3,9 @@
 //! series of ACKs without data. A link with GSO gets a whole burst as one frame. For other links,
 //! the first header is copied and its numbers are replaced.
 //!
-//! With [`stretch_acks`](crate::Config::stretch_acks), one ACK covers everything received.
-//! Otherwise one ACK covers at most two full segments, even of data that arrived together, so
-//! several ACKs can be due at once.
+//! With [`stretch_acks`](crate::Config::stretch_acks), one ACK covers everything received. Without
+//! it, one ACK covers at most two full segments. If more data arrives together, several ACKs are
+//! then due at once.
 //!
 //! The sequence numbers, the scoreboard and pacing advance with each segment, so a batch may end
 //! after any segment. It must end before any other method of the connection is called.
@@ -23,15 +23,15 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Sum, TcpHeader};
 
-/// The maximum number of data bytes in a burst: those that fit the largest IP packet beside
-/// headers.
+/// The maximum number of data bytes in a burst, so that it fits an IP packet of the largest size
+/// together with the headers.
 const MOST: u32 = 65_535 - 120;
 
-/// Further segments that can be sent after the segment that was just sent, each with a copy of its
+/// Segments that can be sent directly after the most recently sent segment, each with a copy of its
 /// header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The number of the first segment: SEG.SEQ for data, SEG.ACK for ACKs.
+    /// The number in the first segment of the batch: SEG.SEQ for data, SEG.ACK for ACKs.
     pub first: SeqNum,
     /// The increment of the number from one segment to the next. For data, this is the number of
     /// bytes in each segment.
@@ -51,10 +51,11 @@ pub enum BatchContent {
     Acks(AckWindow),
 }
 
-/// The window that the ACKs of a batch announce.
+/// The window that the ACKs of a batch announce. The right edge is the same in all of them, so the
+/// window field depends on the acknowledgement number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckWindow {
-    /// The right edge of the window, which is the same in all ACKs.
+    /// The right edge of the window, common to all ACKs.
     edge: SeqNum,
     /// The window scale shift of the window field.
     shift: u8,
@@ -120,9 +121,9 @@ impl Connection {
         }
     }
 
-    /// Whether the burst has ended because the windows have room for less than a segment. Then
-    /// output has ended as well. If the burst has ended for another reason, such as pacing, the
-    /// next segment must be chosen.
+    /// Whether the burst has ended because the windows have room for less than a segment. If so,
+    /// nothing more can be sent. If the burst has ended for another reason, such as pacing, another
+    /// segment may be due, which must be chosen individually.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
         self.expectation.burst() == 0
@@ -146,20 +147,23 @@ impl Connection {
         if self.acknowledges_all() { self.rcv.nxt } else { self.rcv.acked + self.pair() }
     }
 
-    /// Whether an ACK without data would acknowledge everything received.
+    /// Whether an ACK without data that is sent now acknowledges everything received. If not, it
+    /// acknowledges two full segments.
     #[inline(always)]
     pub(super) fn acknowledges_all(&self) -> bool {
         self.rcv.pending() <= self.pair() || self.config.stretch_acks || self.receiver.has_blocks()
     }
 
-    /// Returns the number of bytes in two full segments of the peer, which one ACK covers.
+    /// Returns the number of bytes in two full segments of the peer, the most that one ACK covers
+    /// without [`stretch_acks`](crate::Config::stretch_acks).
     #[inline(always)]
     pub(super) const fn pair(&self) -> u32 {
         self.receiver.largest_segment * 2
     }
 
-    /// Extends the chosen `piece` to a burst, if the link performs GSO. Otherwise leaves `piece`
-    /// unchanged, and returns the number of segments that may follow it.
+    /// Extends the chosen `piece` to a burst, if the link performs GSO. The result is then zero. On
+    /// a link without GSO, leaves `piece` unchanged, and returns the number of full segments that
+    /// may follow it.
     pub(super) fn begin_burst(&self, piece: &mut Piece, offload: Offload, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
@@ -171,8 +175,8 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Offload::Segmentation | Offload::ScatterGather => {
-                // The link sets PSH only on the last segment of a GSO frame. The frame may
-                // therefore include the last written byte, unless a FIN follows it.
+                // The link sets PSH only on the final segment of a GSO frame. The frame may
+                // therefore extend to the end of the written data, unless a FIN follows there.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -184,12 +188,12 @@ impl Connection {
         }
     }
 
-    /// Whether a GSO frame should wait for more data, because a short frame costs as much as four
-    /// segments. Three main conditions must hold. The written data ends before the frame is full.
-    /// The last write did not fit, so the application will write more. At least a full frame of
-    /// data is in flight on a path with a short round-trip time, so an acknowledgement will soon
-    /// trigger output.
-    // This method is not inlined, because it would occupy registers even on links without GSO.
+    /// Whether a GSO frame should wait for more data, because sending a frame costs as much as four
+    /// segments, however short it is. The main conditions are three. The written data ends before
+    /// the frame is full. The most recent write did not fit, so the application will write more. At
+    /// least a full frame of data is in flight and the round-trip time is short, so an
+    /// acknowledgement will soon trigger output.
+    // If this method were inlined, it would occupy registers even on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {
@@ -207,30 +211,31 @@ impl Connection {
     }
 
     /// Ends output until the next acknowledgement, because a GSO frame waits for more data. The
-    /// sender counts as application-limited, because unacknowledged data fills the part of the send
-    /// buffer that the application may use.
+    /// sender then counts as application-limited: it could send more, but the send buffer is full,
+    /// so the application cannot write.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);
         self.sender.account.note_application_limited(self.sender.scoreboard.in_flight());
     }
 
-    /// Returns the number of full segments that fit a frame of `room` bytes, headers included.
+    /// Returns the number of full segments that fit a frame of `room` bytes together with one
+    /// header.
     fn fitting(&self, room: usize, full: u32) -> u32 {
         let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
         saturated(room).saturating_sub(headers) / full
     }
 
     /// Returns the number of full segments from `seq` on that the congestion window, the peer's
-    /// window and pacing permit. The segment at the end of the written data is excluded, since it
-    /// has PSH and perhaps the FIN.
+    /// window and pacing permit. The segment with the final byte of the written data is not
+    /// counted, since it has PSH and perhaps the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
     /// Returns the number of full segments that the congestion window, the peer's window and pacing
-    /// permit. `unsent` bytes are unsent, and pacing permits `paced` bytes. A segment with the last
-    /// unsent byte is not counted, since it has PSH and perhaps the FIN.
+    /// permit. `unsent` bytes are unsent, and pacing permits `paced` bytes. A segment with the
+    /// final one of the `unsent` bytes is not counted, since it may have PSH and the FIN.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));
@@ -265,7 +270,7 @@ impl Connection {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
     }
 
-    /// Checks that individual choices would yield the segments of the burst.
+    /// Checks that individual choices would yield the same segments as the burst in progress.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.expectation.burst());

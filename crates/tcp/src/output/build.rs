@@ -69,7 +69,8 @@ impl Connection {
         self.write_payload(header, data, offload, Ecn::NotEct, bytes)
     }
 
-    /// Writes the data after a header of `header` bytes, whose partial checksum is known.
+    /// Writes the data of a segment after its header. The header has `header` bytes, and its
+    /// partial checksum is known.
     #[inline]
     pub(super) fn write_payload(
         &self,
@@ -85,7 +86,8 @@ impl Connection {
         let mut sum = header_sum;
         match offload {
             _ if payload.is_empty() => {}
-            // The length of every header is even, so both partial checksums can be added.
+            // The header has an even length, so the partial checksum of the data can be added to
+            // that of the header.
             Offload::None => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
@@ -138,7 +140,7 @@ impl Connection {
     ) -> Transmit {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
-        // PSH is set on the segment with the last written byte (RFC 9293 §3.9.1.2).
+        // PSH is set on the segment with the end of the written data (RFC 9293 §3.9.1.2).
         flags.set(TcpFlags::PSH, piece.length > 0 && self.is_pushed(piece.seq + piece.length));
         // Retransmissions and window probes must be Not-ECT (RFC 3168 §6.1.5, §6.1.6).
         let mut ecn = Ecn::NotEct;
@@ -157,18 +159,19 @@ impl Connection {
         self.write_payload(header, data, offload, ecn, bytes)
     }
 
-    /// Whether the piece begins with data that was not sent before. A window probe does not count,
-    /// because its byte lies outside the peer's window.
+    /// Whether the piece begins with data that was not sent before. A window probe does not count
+    /// as new data: its byte lies outside the peer's window, and may have to be sent again.
     pub(super) fn is_new_data(&self, piece: Piece) -> bool {
         piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
-    /// Returns the sequence number of a segment without data, which lies after all sent data, even
-    /// during retransmissions. If only our acknowledgements were lost, the peer would refuse an
-    /// older number as outside its window, and would ignore the acknowledgement of its data.
+    /// Returns the sequence number of a segment without data, which is the number after all sent
+    /// data, even during retransmissions. If only acknowledgements were lost, the peer has the
+    /// retransmitted data already. With the number of a retransmission, it would refuse the segment
+    /// as outside its window, and ignore the acknowledgement in it.
     ///
-    /// A byte that probed a closed window does not count as sent, because the peer may not have
-    /// accepted it.
+    /// The byte of a window probe does not count as sent here, because the peer may have refused
+    /// it.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
@@ -197,9 +200,9 @@ impl Connection {
     }
 
     /// Writes the header of a segment other than a SYN, with its options. Returns their total
-    /// length in bytes, and their partial checksum. If timestamps are the only option, as in bulk
-    /// transfers, a faster path is used. An AccECN option is included if it is due for one of
-    /// `reasons`.
+    /// length in bytes, and their partial checksum. If an AccECN option is due for one of
+    /// `reasons`, it is included. If timestamps are the only option, as in bulk transfers, the
+    /// header is written by faster code.
     fn write_header(
         &mut self,
         now: Instant,
@@ -233,8 +236,8 @@ impl Connection {
     }
 
     /// Returns the window field for a segment that acknowledges `ack`. The right edge of the window
-    /// moves only if the growth is worth announcing. The window is rounded down to a multiple of
-    /// the scale.
+    /// moves only if the ACK policy permits a window update. The window is rounded down, so that it
+    /// can be expressed with the window scale.
     #[inline(always)]
     fn offer_window(&mut self, ack: SeqNum) -> u16 {
         let shift = self.agreement.receive_shift;

@@ -1,5 +1,5 @@
-//! The choice of the next segment, which is a pure function of the connection. The choice considers
-//! the windows, Nagle's algorithm (RFC 9293 §3.7.4) and silly-window avoidance at the sender
+//! The choice of the next segment, made by functions that do not change the connection. The choice
+//! obeys the windows, Nagle's algorithm (RFC 9293 §3.7.4) and silly-window avoidance at the sender
 //! (§3.8.6.2.1).
 
 use crate::ecn::EcnSignals;
@@ -33,7 +33,7 @@ pub(super) enum Choice {
     KeepAlive,
 }
 
-/// The range of the send buffer that one segment or one GSO frame carries.
+/// A range of the send buffer that is sent in one segment or one GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) seq: SeqNum,
@@ -41,7 +41,7 @@ pub(super) struct Piece {
     pub(super) length: u32,
     /// Whether the FIN follows the data.
     pub(super) fin: bool,
-    /// Whether the piece probes a closed window. Then SND.NXT does not advance.
+    /// Whether the piece probes a closed window. If so, SND.NXT does not advance when it is sent.
     pub(super) probe: bool,
     /// The number of segments. If there are several, the link splits the piece (GSO).
     pub(super) segments: u32,
@@ -81,8 +81,8 @@ impl Connection {
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
 
-    /// Returns the segment that is due before all others: an ACK if the connection is synchronized,
-    /// otherwise our SYN or SYN-ACK.
+    /// Returns the segment that `first_due` requests, which is sent before all others: an ACK if
+    /// the connection is synchronized, otherwise our SYN or SYN-ACK.
     fn choose_first(&self) -> Choice {
         if self.state.is_synchronized() {
             Choice::BareAck
@@ -109,10 +109,10 @@ impl Connection {
         if self.sender.pacer.is_open() { self.choose_within_windows() } else { None }
     }
 
-    /// Chooses data that the windows permit. Lost data is sent before new data.
+    /// Chooses data that the windows permit. Data that is marked lost is chosen before new data.
     fn choose_within_windows(&self) -> Option<Piece> {
-        // Until F-RTO has decided whether a timeout was spurious, only the first segment is
-        // retransmitted.
+        // F-RTO has retransmitted only the first segment after a timeout. It retransmits nothing
+        // more until it has decided whether the timeout was spurious.
         if self.sender.scoreboard.lost() > 0 && !self.sender.loss.frto.is_on() {
             return self.choose_lost();
         }
@@ -133,10 +133,11 @@ impl Connection {
         (fits || pipe == 0 || self.sender.loss.retransmit_due).then_some(piece)
     }
 
-    /// Chooses the segment of a tail loss probe: new data if the peer's window allows it, otherwise
-    /// the last segment again (RFC 8985 §7.3). While an ICMP report of a smaller path MTU waits for
-    /// confirmation, the probe is not larger than the reported size. If the probe arrives and
-    /// larger segments do not, the report is true.
+    /// Chooses the segment of a tail loss probe (RFC 8985 §7.3). It is new data, if there is any
+    /// and the peer's window allows it. Otherwise it is the segment with the highest sequence
+    /// number, which is sent again. While an ICMP report of a smaller path MTU waits for
+    /// confirmation, the probe is not larger than the reported size. If the probe arrives and the
+    /// larger segments in flight do not, this confirms the report.
     fn choose_tail_probe(&self) -> Piece {
         let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
         let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
@@ -149,7 +150,8 @@ impl Connection {
         self.piece(seq, end - seq)
     }
 
-    /// Chooses the next piece at SND.NXT, if silly-window avoidance permits it.
+    /// Chooses the next piece at SND.NXT: a probe of the path MTU if one is due, otherwise data, if
+    /// silly-window avoidance permits it.
     fn choose_new(&self) -> Option<Piece> {
         match self.path_probe() {
             Probing::Send(length) => return Some(self.piece(self.snd.nxt, length)),
@@ -162,8 +164,8 @@ impl Connection {
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
-    /// Chooses the segment to send when the persist timer has expired: a byte beyond a closed
-    /// window, or as much data as fits a small window.
+    /// Chooses the segment to send when the persist timer has expired. If the window is closed, it
+    /// is one byte beyond it. Otherwise it is as much data as the small window permits.
     fn choose_probe(&self) -> Piece {
         match self.usable_window() {
             0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },
@@ -172,7 +174,8 @@ impl Connection {
     }
 
     /// Returns the piece of at most `room` bytes from `seq` on that does not extend beyond a record
-    /// boundary of the application (`MSG_EOR`). It includes the FIN if the FIN follows the data.
+    /// boundary of the application (`MSG_EOR`). It includes the FIN if the application has closed
+    /// and no more data follows the piece.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -187,16 +190,17 @@ impl Connection {
         }
     }
 
-    /// Returns the usable window in bytes, SND.UNA + min(SND.WND, CWND) − SND.NXT (RFC 9293
-    /// §3.8.6.2.1: U).
+    /// Returns the usable window in bytes (RFC 9293 §3.8.6.2.1: U): the smaller of the room in the
+    /// peer's window and the room in the congestion window. With SACK, the latter is CWND less the
+    /// estimate of data in flight.
     pub(crate) fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         let usable = if self.agreement.selective_acks {
             cwnd.saturating_sub(self.sender.scoreboard.in_flight())
         } else if self.sender.loss.frto == Frto::SentNew {
-            // F-RTO may send two segments in addition to those that were in flight at the timeout
-            // (RFC 5682 §2.1 step 2).
+            // In this step F-RTO may send two segments beyond `recover`, the end of the data that
+            // was in flight at the timeout (RFC 5682 §2.1 step 2).
             (self.full_segment() * 2).saturating_sub(self.snd.nxt - self.sender.loss.recover)
         } else {
             cwnd.saturating_sub(self.snd.nxt - self.snd.una)
@@ -215,21 +219,22 @@ impl Connection {
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Whether a piece shorter than a full segment may be sent. This requires one of the conditions
-    /// of RFC 9293 §3.8.6.2.1 (one per line below). A retransmission, a piece that ends a record
-    /// (`MSG_EOR`) and the FIN are also always permitted.
+    /// Whether a piece shorter than a full segment may be sent. It may in five cases, each of them
+    /// a variable below. It is a retransmission, includes the FIN, or ends a record (`MSG_EOR`). It
+    /// contains all unsent data and Nagle's algorithm permits it. Or it fills half of the peer's
+    /// largest window (RFC 9293 §3.8.6.2.1).
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
-        // Data that follows a window probe may begin before SND.MAX although it is new, because the
-        // byte of the probe counts as sent.
+        // Data that follows a window probe may begin before SND.MAX although it is not a
+        // retransmission, because SND.MAX includes the byte of the probe.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // No later write can extend a record whose end the application has set, so it need not
-        // wait.
+        // The application has ended this record, so no later write can extend its final segment.
+        // Waiting would not make the segment larger.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window
@@ -246,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Whether the next segment must report out-of-order or duplicate data.
+    /// Whether the next segment must carry SACK blocks, because of out-of-order or duplicate data.
     pub(crate) fn reports_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
@@ -256,7 +261,8 @@ impl Connection {
     pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
-            // The MSS was limited to 16 bits before, so the conversion cannot fail.
+            // The MSS of the path was limited to 16 bits when it was set, so the conversion cannot
+            // fail.
             mss: u16::try_from(self.path.mss()).ok(),
             window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
             sack_permitted: self.agreement.selective_acks,

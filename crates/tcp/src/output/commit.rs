@@ -1,5 +1,6 @@
-//! The recording of sent segments. Only [`Connection::commit`] advances SND.NXT and the scoreboard
-//! and counts sent segments. The other files of this folder choose and write segments.
+//! The recording of sent segments. For every segment that is sent, [`Connection::commit`] advances
+//! SND.NXT, updates the scoreboard and counts the segment. The other files of this folder choose
+//! and write segments.
 
 use super::choose::{Choice, Piece};
 use crate::receive::BLOCKS_THAT_FIT;
@@ -7,8 +8,9 @@ use crate::timers::Timer;
 use crate::{Connection, State, TimeLimits};
 use linerate_units::{Duration, Instant};
 
-/// The function that has chosen a segment. For other functions than [`Chosen`](Self::Chosen), some
-/// steps of the recording are known to be unnecessary.
+/// The function that has chosen a segment. Segments of the other functions than
+/// [`Connection::choose`] have known properties, so some steps of the recording are unnecessary for
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The segment was chosen by [`Connection::choose`].
@@ -17,15 +19,15 @@ pub(super) enum Origin {
     /// everything received. Its data is new and shorter than a full segment, and the peer supports
     /// SACK.
     Predicted {
-        /// Whether no data was in flight before the segment.
+        /// Whether the segment is the only one with data in flight.
         is_alone: bool,
     },
-    /// The segment belongs to the batch that the preceding segment has begun.
+    /// The segment belongs to a batch, which continues the segment sent before it.
     Batch,
 }
 
 impl Connection {
-    /// Records that segments were sent.
+    /// Records the segment or segments of the choice `sent`.
     // This method is inlined, so that the compiler removes the steps that an origin does not need.
     #[inline(always)]
     pub(super) fn commit(&mut self, now: Instant, sent: Choice, origin: Origin) {
@@ -41,8 +43,9 @@ impl Connection {
             Choice::Ack { count } => self.statistics.pure_acks_sent += u64::from(count),
             Choice::Nothing => {}
         }
-        // Every segment acknowledges received data, except the SYN of an active open. A segment
-        // with data acknowledges all received data.
+        // Only the SYN of an active open carries no acknowledgement. Of the other segments, those
+        // with data acknowledge everything received, while an ACK without data may acknowledge
+        // less.
         let may_be_first = origin == Origin::Chosen || matches!(sent, Choice::Syn { .. });
         if may_be_first && self.state == State::SynSent {
             return;
@@ -63,8 +66,8 @@ impl Connection {
         }
     }
 
-    /// Records that a segment has reported out-of-order and duplicate data, as far as it fitted.
-    /// Returns whether another acknowledgement must follow to report the rest.
+    /// Records that a segment has reported out-of-order and duplicate data, as far as its options
+    /// had room. Returns whether another acknowledgement must follow to report the rest.
     #[cold]
     fn commit_report(&mut self, sent: Choice) -> bool {
         if self.agreement.selective_acks {
@@ -74,8 +77,8 @@ impl Connection {
         }
     }
 
-    /// Records an ACK that carries neither data nor SACK blocks. A later segment will report
-    /// out-of-order data.
+    /// Records an ACK that carries neither data nor SACK blocks. If there is out-of-order data,
+    /// another acknowledgement remains due, which reports it.
     fn commit_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
         self.first_due = false;
@@ -143,8 +146,8 @@ impl Connection {
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);
-        // A fast retransmission lies before SND.NXT. Its end can lie after SND.NXT only because of
-        // the FIN.
+        // A retransmission lies before SND.NXT, so `later` does not change SND.NXT. The exception
+        // is a FIN that the retransmission includes for the first time.
         self.snd.nxt = if is_chosen { self.snd.nxt.later(end) } else { end };
         self.timers.clear(Timer::Persist);
         match origin {
@@ -152,19 +155,19 @@ impl Connection {
             Origin::Predicted { is_alone: true } if !self.timers.is_set(Timer::Retransmit) => {
                 self.watch_alone(now);
             }
-            // The retransmission timer is already running. The preceding segment or an earlier one
-            // has started it.
+            // The retransmission timer is already running, so it is not started here.
             Origin::Predicted { is_alone: true } | Origin::Batch => {}
         }
     }
 
-    /// Records the properties that only data from [`Connection::choose`] can have. Such data can be
-    /// a retransmission, a probe, the first segment of a burst, or data for a peer without SACK.
+    /// Takes the recording steps that are necessary only for data from [`Connection::choose`]. Such
+    /// data can be a retransmission, a probe, the first segment of a burst, or data for a peer
+    /// without SACK.
     fn commit_chosen_data(&mut self, now: Instant, piece: Piece) {
         let (end, full) = (piece.end(), self.full_segment());
         let is_burst = piece.segments > 1;
-        // The round-trip timing and the path MTU search consider only the first segment of a GSO
-        // frame.
+        // Of a GSO frame, only the first segment is used to time the round trip and to search the
+        // path MTU.
         let first_end = if is_burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -197,8 +200,8 @@ impl Connection {
         }
     }
 
-    /// Records a byte sent into a closed window. The persist timer, not an acknowledgement,
-    /// triggers the next such probe.
+    /// Records a byte sent into a closed window. The next probe is triggered by the persist timer,
+    /// and not by an acknowledgement.
     fn commit_window_probe(&mut self, now: Instant) {
         self.statistics.window_probes += 1;
         let interval = self.persist_interval();

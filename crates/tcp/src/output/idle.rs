@@ -1,5 +1,5 @@
-//! The end of output: no segment can be sent now. Only [`Connection::end_output`] decides that no
-//! segment can be sent until another event, and records the reason.
+//! The end of output: when no more segments can be sent until another event,
+//! [`Connection::end_output`] records this and the reason.
 
 use super::choose::Choice;
 use crate::Connection;
@@ -11,13 +11,13 @@ use linerate_units::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Unsent or lost data is held back by the windows, by pacing, by Nagle's algorithm, or by a
-    /// path MTU probe. This reason also applies if all data was sent but a search for the path MTU
-    /// is in progress.
+    /// path MTU probe. Also used if all data was sent while a search for the path MTU is in
+    /// progress.
     HeldBack,
     /// All data was sent, and none of it is marked lost.
     AllSent,
-    /// A predicted segment has carried the last written data. Including this segment, `in_flight`
-    /// bytes are in flight. `is_alone` is true if no other data is in flight.
+    /// A predicted segment has just carried the rest of the written data. Now `in_flight` bytes are
+    /// in flight, including this segment. `is_alone` is true if no other data is in flight.
     RestSent { in_flight: u32, is_alone: bool },
 }
 
@@ -45,9 +45,9 @@ impl Connection {
         self.end_output_for(now, Reason::AllSent);
     }
 
-    /// Ends output after a predicted ACK. Most steps are skipped if all data is acknowledged and
-    /// output has ended for this reason before. A connection that only receives therefore takes
-    /// these steps only once.
+    /// Ends output after a predicted ACK. If all data is acknowledged and this was already recorded
+    /// at an earlier end of output, most steps are skipped. A connection that only receives data
+    /// thus takes them a single time.
     #[inline(always)]
     pub(super) fn end_output_after_ack(&mut self, now: Instant) {
         if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
@@ -58,7 +58,8 @@ impl Connection {
         }
     }
 
-    // This method is inlined, so that the compiler removes the steps that a reason does not need.
+    // If this method were not inlined, the compiler could not remove the steps that are unnecessary
+    // for the given `reason`.
     #[inline(always)]
     pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
         let is_held_back = reason == Reason::HeldBack;
@@ -78,15 +79,15 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // If the segment is alone in flight, it has just set the retransmission timer, which
-        // therefore needs no restart.
+        // A segment that is alone in flight has just set the retransmission timer, so `watch_tail`
+        // has nothing to change.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
     }
 
-    /// Records whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4): its queue
-    /// is empty and the data in flight does not fill the congestion window.
+    /// Records whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4): it is if
+    /// all data was sent, and the data in flight does not fill the congestion window.
     #[inline(always)]
     fn note_application_limit(&mut self, reason: Reason) {
         let sender = &mut self.sender;
@@ -96,19 +97,19 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // All data was sent, and only the search for the path MTU is in progress. The sender
-            // therefore counts as application-limited.
+            // All data was sent, and only the search for the path MTU is in progress. This case is
+            // therefore treated like `AllSent`.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
-        // A segment that is alone in flight and shorter than a full segment never fills the
-        // congestion window.
+        // `is_below_window`: a segment shorter than a full segment, which is alone in flight, never
+        // fills the congestion window.
         if is_below_window || in_flight < sender.congestion.window().cwnd() {
             sender.account.note_application_limited(in_flight);
         }
     }
 
-    /// Whether no other segment can follow `choice`. An ACK without data is chosen only if there is
-    /// no data to send.
+    /// Whether no other segment can follow `choice`. After an ACK without data, no data can follow,
+    /// since such an ACK is chosen only if no data can be sent.
     pub(super) fn is_last_segment(&self, choice: Choice) -> bool {
         let asks = self.is_asked_besides();
         match choice {
@@ -128,7 +129,7 @@ impl Connection {
     }
 
     /// Whether unsent data waits for the congestion window, for pacing or for a path MTU probe.
-    /// Waiting for the peer's window or the maximum pacing rate does not count.
+    /// Data that waits for the peer's window or because of the maximum pacing rate does not count.
     fn is_limited_by_congestion_control(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)
             && self.is_window_full()
@@ -146,8 +147,8 @@ impl Connection {
         waits >= self.full_segment() && self.is_window_full() && self.sender.path.ready().is_none()
     }
 
-    /// Starts the persist timer if data waits and nothing is in flight, because then no
-    /// acknowledgement will trigger output (RFC 9293 §3.8.6.1).
+    /// Starts the persist timer if data waits and nothing is in flight. Without the timer, nothing
+    /// would trigger output again, because no acknowledgement will arrive (RFC 9293 §3.8.6.1).
     fn watch_small_window(&mut self, now: Instant) {
         let stuck = self.state.sends_data()
             && self.snd.nxt == self.snd.una

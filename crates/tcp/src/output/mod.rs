@@ -22,8 +22,8 @@ use zero_copy::ZeroCopyRange;
 pub struct Transmit {
     /// The length of header and data in bytes.
     pub length: usize,
-    /// The partial checksum of these bytes, in which ports and checksum are zero. The caller adds
-    /// the ports and the pseudo-header.
+    /// The partial checksum of these bytes, or of the header only (see [`Offload`]). The ports and
+    /// the checksum field are zero in it. The caller adds the ports and the pseudo-header.
     pub sum: Sum,
     /// The ECN codepoint of the packet (RFC 3168 §6.1).
     pub ecn: Ecn,
@@ -37,8 +37,9 @@ pub struct Transmit {
     pub zero_copy: Option<ZeroCopyRange>,
     /// The kind of the segment, for the counters of the host.
     pub kind: Kind,
-    /// Whether the segment was chosen by output prediction. Then no other segment can follow now.
-    /// No event, buffer or state has changed, so the driver only needs to check the timers.
+    /// Whether the segment was chosen by output prediction. If so, no other segment can follow now.
+    /// Sending it has changed no event, buffer or state of the connection, so the driver needs to
+    /// check only the timers.
     pub is_predicted: bool,
 }
 
@@ -69,7 +70,8 @@ impl Transmit {
         }
     }
 
-    /// Returns the number of segments into which the link splits the frame, or one.
+    /// Returns the number of segments that the link makes of the frame: one, unless it is a GSO
+    /// frame.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.cut.map_or(1, |size| (self.length - self.header) / usize::from(size.get()))
@@ -82,7 +84,7 @@ pub enum Offload {
     /// No offload: [`Transmit::sum`] covers the header and the data.
     None,
     /// The link computes checksums and segments frames (GSO). [`Transmit::sum`] covers only the
-    /// header. A burst of full segments is written as one frame with one header, as far as it fits.
+    /// header. As many full segments of a burst as fit are written as one frame, with one header.
     Segmentation,
     /// The link computes checksums, segments frames (GSO) and gathers data. Long data may stay in
     /// the send buffer ([`Transmit::zero_copy`]).
@@ -113,12 +115,13 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // The field is set to a constant, so that the compiler can specialise callers that test it.
+        // A constant, although the field is false already: the compiler can then specialise callers
+        // that test the field.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 
-    /// Chooses and writes the next segment. Also returns the number of segments that may continue a
-    /// burst after it.
+    /// Chooses and writes the next segment. Returns the segment, and the number of segments that
+    /// may continue a burst after it.
     #[inline(never)]
     fn poll_chosen(
         &mut self,
@@ -162,8 +165,8 @@ impl Connection {
         (Some(transmit), burst)
     }
 
-    /// Reduces the congestion window before data is sent after an idle time. A window that was not
-    /// used for one RTO is outdated (RFC 5681 §4.1).
+    /// Called before data is sent while nothing is in flight. Reduces the congestion window if no
+    /// data was sent for one RTO, because the window is then outdated (RFC 5681 §4.1).
     #[inline]
     fn restart_after_idle_time(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));

@@ -1,10 +1,11 @@
 //! Output prediction: a short path for the segments that are sent most often, just as header
 //! prediction is a short path for received segments.
 //!
-//! A segment that is sent alone is nearly always an ACK without data, or carries the last part of
-//! the written data, perhaps with the FIN. If the connection predicts its next header, it is
-//! established and no data is missing, so few conditions remain to be checked. A closing connection
-//! requires more checks. No other segment follows at once, so little must be recorded.
+//! A segment after which no other segment can be sent at once is nearly always one of two kinds. It
+//! is an ACK without data, or it carries the rest of the written data, perhaps with the FIN. A
+//! connection that predicts the next received header is established and misses no data, so few
+//! conditions remain to be checked. For a closing connection, more checks are necessary. Since no
+//! other segment follows at once, little must be recorded.
 //!
 //! [`predict_output`](Connection::predict_output) has no side effects, and returns the segment that
 //! [`choose`](Connection::choose) would choose. Every test runs a second connection without
@@ -19,12 +20,12 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The segment that is predicted to be the only segment that can be sent now.
+/// A segment that is predicted to be the only one that can be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     /// The number of data bytes, up to the end of the written data. Zero for an ACK or a FIN alone.
     length: u32,
-    /// The number of bytes in flight after the segment was sent.
+    /// The number of bytes that are in flight once the segment is sent.
     in_flight: u32,
 }
 
@@ -61,8 +62,8 @@ impl From<Control> for Transmit {
 
 impl Connection {
     /// Returns the only segment that can be sent now, if it can be predicted. Must be called only
-    /// while the connection predicts its next header, because the conditions for that are not
-    /// checked again.
+    /// while the connection predicts the next received header: the conditions that this implies are
+    /// not checked here.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
         if !self.is_usual() {
@@ -76,8 +77,8 @@ impl Connection {
             return None;
         }
         if self.snd.nxt == self.snd.una {
-            // Nothing else is in flight, so Nagle's algorithm permits the segment. Every congestion
-            // window has room for it.
+            // Nothing is in flight, so Nagle's algorithm permits the segment, and every congestion
+            // window has room for it. Only the peer's window remains to be checked.
             return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -88,7 +89,8 @@ impl Connection {
     }
 
     /// Returns the only segment that a closing connection can send outside recovery: the rest of
-    /// the data with the FIN, or an ACK. Also returns whether the segment has the FIN.
+    /// the data with the FIN, or an ACK without data. The second value is true if the segment has
+    /// the FIN.
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
@@ -114,7 +116,8 @@ impl Connection {
         may_leave.then_some((Rest { length, in_flight }, true))
     }
 
-    /// Whether only new data, the FIN and ACKs are due.
+    /// Whether any output that is due is plain (new data, the FIN or an ACK), pacing permits it,
+    /// and no retransmission is in progress.
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
         self.expectation.is_plain() && self.sends_nothing_again()
@@ -171,8 +174,8 @@ impl Connection {
         }
         if rest.length > 0 && offload != Offload::None {
             // A link with scatter-gather may take the data from the send buffer without a copy,
-            // which `Control` cannot express. With any offload, the segment is therefore chosen and
-            // built on the general path.
+            // which `Control` cannot express. If the link has any offload, the general path
+            // therefore chooses and builds the segment.
             return None;
         }
         let seq = self.snd.nxt;
@@ -218,7 +221,8 @@ impl Connection {
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a recorded segment after its header, whose partial checksum is `sum`.
+    /// Writes the data of a segment that was recorded before. `sum` is the partial checksum of its
+    /// header, which was written before.
     #[inline(always)]
     fn write_rest(
         &self,
@@ -233,7 +237,7 @@ impl Connection {
         self.write_payload((HEADER, sum), data, offload, ecn, bytes)
     }
 
-    /// Records and writes an ACK without data, and returns its partial checksum.
+    /// Records and writes an ACK without data, and ends output, and returns its partial checksum.
     #[inline(always)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
         self.end_output_after_ack(now);
@@ -253,8 +257,8 @@ impl Connection {
         self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes)
     }
 
-    /// Records a segment with the rest of the written data. Returns whether no other data is in
-    /// flight.
+    /// Records a segment with the rest of the written data. Returns whether its data is the only
+    /// data in flight.
     #[inline(always)]
     fn commit_rest(&mut self, now: Instant, length: u32, fin: bool) -> bool {
         let is_alone = self.snd.flight() == 0;

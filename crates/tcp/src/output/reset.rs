@@ -1,5 +1,5 @@
-//! Resets (RFC 9293 §3.5.2). They are sent when a connection is aborted, and in answer to segments
-//! that belong to no connection.
+//! Resets (RFC 9293 §3.5.2). They are sent when a connection is aborted. They also answer segments
+//! that belong to no connection, and acknowledgements of data that was never sent.
 
 use super::build::write_with_options;
 use super::{Kind, Transmit};
@@ -38,8 +38,8 @@ impl Reset {
         Self { seq: SeqNum::new(0), ack: Some(ack), timestamps: Self::echo(segment) }
     }
 
-    /// Returns the timestamps for a reset in answer to `segment`. TSecr echoes the segment, and
-    /// TSval is zero (RFC 7323 §5.2).
+    /// Returns the timestamps for a reset in answer to `segment`. TSecr is the TSval of the
+    /// segment, and TSval is zero (RFC 7323 §5.2).
     pub(crate) fn echo(segment: &Segment<'_>) -> Option<Timestamps> {
         segment.timestamps().map(|last_received| Timestamps { value: 0, echo: last_received.value })
     }

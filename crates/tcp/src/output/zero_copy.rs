@@ -1,9 +1,11 @@
-//! Segments whose data is not copied from the send buffer, for links with scatter-gather.
+//! Segments whose data stays in the send buffer instead of being copied to the frame, for links
+//! with scatter-gather.
 
 use crate::Connection;
 use linerate_wire::SeqNum;
 
-/// The minimum length of data that is not copied, in bytes. Copying shorter data is faster.
+/// The minimum length, in bytes, of data that is sent without a copy. For shorter data, a copy is
+/// faster.
 const MIN_LENGTH: usize = 2_048;
 
 /// The range of the send buffer that contains the data of a sent segment.

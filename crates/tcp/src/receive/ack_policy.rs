@@ -1,8 +1,8 @@
 //! The ACK policy: when received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when
 //! a larger window is announced (RFC 9293 §3.8.6.2.2).
 //!
-//! The policy does not access the receive buffer or the timer. The caller passes sizes, and sets
-//! the timer.
+//! The policy accesses neither the receive buffer nor the delayed-ACK timer. The caller passes the
+//! sizes that it needs, and sets the timer.
 
 use crate::compact::pack::packed;
 
@@ -10,26 +10,28 @@ use crate::compact::pack::packed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
     /// As in Linux, every second full segment is acknowledged. The first `quick` segments of a
-    /// connection are acknowledged at once. Data with PSH is acknowledged at once when the
-    /// application has read it. In request-response traffic, the acknowledgement of such data
-    /// waits, so that the response carries it.
+    /// connection are acknowledged at once. Data that ends with PSH is acknowledged as soon as the
+    /// application has read all of it. In request-response traffic, this acknowledgement waits for
+    /// the delayed-ACK timer, so that the response can carry it.
     Modern {
-        /// The number of segments that are acknowledged at once while the peer is in slow start.
+        /// The number of segments at the start of the connection that are acknowledged at once,
+        /// because the peer is then in slow start.
         quick: u8,
     },
-    /// As in 4.3BSD, data is acknowledged at the tick of the delayed-ACK timer, or earlier by a
-    /// window update. A read causes an update if the window can grow by two segments, or by
-    /// `window_update_percent` of the receive buffer.
+    /// As in 4.3BSD, data is acknowledged at the next tick of the delayed-ACK timer, or by a window
+    /// update before it. A read by the application causes a window update if the window can grow by
+    /// two segments, or by `window_update_percent` of the receive buffer.
     Bsd {
-        /// The share of the receive buffer in per cent: 35 in Tahoe, 50 in Reno.
+        /// The growth of the window that causes an update, in per cent of the receive buffer: 35 in
+        /// Tahoe, 50 in Reno.
         window_update_percent: u8,
     },
 }
 
-/// The inputs of a decision about acknowledgements, in bytes.
+/// The inputs of a decision about acknowledgements and window updates, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// The bytes received in order and not acknowledged.
+    /// The bytes received in order that we have not acknowledged.
     pub(crate) pending: u32,
     /// The number of data bytes in the peer's full segments, estimated as the largest number
     /// received in a segment.
@@ -38,7 +40,7 @@ pub(crate) struct Received {
     pub(crate) unread: u32,
     /// The size of the largest possible window.
     pub(crate) capacity: u32,
-    /// The part of the last announced window that the peer has not used yet.
+    /// The part of the announced window that the peer has not used yet.
     pub(crate) offered: u32,
     /// The size of the window that could be announced now.
     pub(crate) room: u32,
@@ -51,20 +53,20 @@ impl Received {
     }
 }
 
-/// Two numbers of segments that still need special treatment. The first number counts the segments
-/// at the start of the connection that are to be acknowledged at once. The second number is two at
-/// the start and whenever we send data, and decreases with each segment received. In a bulk
-/// transfer, both numbers are zero, which one comparison checks.
+/// Two counts of coming segments that need special treatment. The first is the number of segments
+/// that are still to be acknowledged at once, at the start of the connection. The second becomes
+/// two whenever we send data, and decreases with each received segment: while it is not zero, the
+/// traffic may be a dialogue. In a bulk transfer, both are zero, which one comparison checks.
 type Early = [u8; 2];
 
 /// The state of the ACK policy of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// Whether the last in-order data segment had PSH, so that the peer probably has no more data
-    /// for now.
+    /// Whether the most recent in-order data segment had PSH. If so, the peer probably has no more
+    /// data for now.
     is_pushed: bool,
-    /// Whether we have sent data. A pure receiver never does.
+    /// Whether we have ever sent data on this connection.
     has_sent_data: bool,
     early: Early,
 }
@@ -80,20 +82,21 @@ impl AckPolicy {
         Self { rule, is_pushed: false, has_sent_data: false, early: [quick, 2] }
     }
 
-    /// Records whether the last in-order data segment had PSH.
+    /// Records whether the in-order data segment that has just arrived had PSH.
     #[inline(always)]
     pub(crate) const fn note_push(&mut self, is_pushed: bool) {
         self.is_pushed = is_pushed;
     }
 
-    /// Whether the connection is in a bulk transfer, during which segments are not counted.
+    /// Whether the connection is receiving a bulk transfer. If so, both counts are zero, and
+    /// segments need not be counted.
     #[inline(always)]
     pub(crate) fn is_in_full_flow(&self) -> bool {
         self.early == [0, 0]
     }
 
-    /// Counts `count` segments of in-order data. Returns whether one of them is among the first
-    /// segments of the connection, which are acknowledged at once.
+    /// Counts `count` segments of in-order data. Returns true if one of them belongs to the
+    /// segments at the start of the connection that are acknowledged at once.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, count: u32) -> bool {
         if self.is_in_full_flow() {
@@ -108,14 +111,15 @@ impl AckPolicy {
         quick > 0
     }
 
-    /// Decides about in-order data in `count` segments of `length` bytes each. A single segment may
-    /// have any length. Returns whether an acknowledgement is due at once, and whether at least one
-    /// segment waits for the delayed-ACK timer.
+    /// Decides about in-order data in `count` segments of `length` bytes each. If `count` is one,
+    /// the length does not matter. Returns two values: whether an acknowledgement is due at once,
+    /// and whether at least one segment must wait for the delayed-ACK timer.
     ///
-    /// `pending` is the number of unacknowledged bytes after the last segment, and `segment` is the
-    /// number of bytes in a full segment. `was_crowded(n)` returns whether unread data filled more
-    /// than half of the window before the last `n` bytes arrived. If so, the acknowledgement waits
-    /// until the application has read, so that it can announce a larger window.
+    /// `pending` is the number of bytes that are not acknowledged once all `count` segments have
+    /// arrived, and `segment` is the number of bytes in a full segment. `was_crowded(n)` returns
+    /// whether unread data filled more than half of the window before the final `n` bytes arrived.
+    /// If it did, no acknowledgement is due at once: it waits until the application has read, so
+    /// that it can announce a larger window.
     #[inline(always)]
     pub(crate) fn is_due(
         &self,
@@ -130,8 +134,9 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // The decision is made for the first segment that makes an acknowledgement due, because
-        // each later segment fills the buffer further.
+        // An acknowledgement may become due before the final segment. `was_crowded` is asked for
+        // the state after the first segment that makes one due, because later segments fill the
+        // buffer further. `left` is the number of later segments.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -163,8 +168,8 @@ impl AckPolicy {
                 }
                 let half = received.capacity / 2;
                 received.offered <= half && received.growth() > 0 && {
-                    // A sender waits if the window has no room for a segment, so an increase by one
-                    // segment is announced (RFC 9293 §3.8.6.2.2).
+                    // If the window has no room for a segment, the sender waits. Room for one
+                    // segment is therefore announced at once (RFC 9293 §3.8.6.2.2).
                     let stalled = received.offered < received.segment;
                     let segments = if stalled { 1 } else { 2 };
                     let worth = received.segment.saturating_mul(segments);
@@ -175,8 +180,8 @@ impl AckPolicy {
     }
 
     /// Whether it is certain that neither an acknowledgement nor a window update is due after a
-    /// read. Then the caller need not call [`AckPolicy::on_read`], which costs more. `pending`
-    /// bytes are unacknowledged, and `offered` bytes remain of the announced window.
+    /// read. If it is, the caller need not call [`AckPolicy::on_read`], which takes longer. The
+    /// arguments are the fields of [`Received`] with these names.
     #[inline(always)]
     pub(crate) const fn is_nothing_due(
         &self,
@@ -192,8 +197,8 @@ impl AckPolicy {
     }
 
     /// Whether a window of [`Received::room`] bytes may be announced without causing the silly
-    /// window syndrome (RFC 9293 §3.8.6.2.2). 4.3BSD requires a minimum size of the window, and the
-    /// RFC a minimum growth.
+    /// window syndrome (RFC 9293 §3.8.6.2.2). The rule of 4.3BSD requires a minimum size of the new
+    /// window. That of the RFC requires a minimum growth from the present window.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),
@@ -202,14 +207,14 @@ impl AckPolicy {
         grown >= received.segment || grown >= share
     }
 
-    /// Records that a data segment was sent, which also carried the acknowledgement.
+    /// Records that a data segment was sent.
     pub(crate) const fn on_data_sent(&mut self) {
         self.has_sent_data = true;
         self.early[1] = 2;
     }
 
-    /// Whether both endpoints send alternately, at most one segment each, so that a response is
-    /// likely soon.
+    /// Whether both endpoints send alternately, at most one segment each. If so, a response of the
+    /// application, which can carry the acknowledgement, is likely to come soon.
     const fn is_request_response(&self) -> bool {
         self.has_sent_data && self.early[1] > 0
     }
@@ -222,7 +227,7 @@ mod tests {
     const MODERN: AckRule = AckRule::Modern { quick: 0 };
     const TAHOE: AckRule = AckRule::Bsd { window_update_percent: 35 };
 
-    /// The state of a receiver with room for 17 full segments and no unread data.
+    /// The state of an idle receiver: room for 17 full segments, and no unread data.
     const IDLE: Received = Received {
         pending: 0,
         segment: 1_460,
@@ -270,8 +275,8 @@ mod tests {
                 let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    // A connection does not call the policy while an acknowledgement is already
-                    // due.
+                    // The policy is compared with a series of single decisions. A connection makes
+                    // no further decision once an acknowledgement is due.
                     if !one_is_due {
                         let judged = single
                             .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));

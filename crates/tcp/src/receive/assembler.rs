@@ -12,7 +12,8 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
     ranges: Vec<SackBlock>,
-    /// The number of ranges, from the front, that have changed since a SACK option reported them.
+    /// The number of ranges, counted from the front, that were added or changed after the most
+    /// recent SACK option and are still to be reported.
     unreported: usize,
 }
 
@@ -20,7 +21,7 @@ packed!(Assembler { unreported } known { ranges: |_config| Vec::new() });
 
 impl Assembler {
     /// Adds the range from `left` up to but excluding `right`. Returns false, without any effect,
-    /// if there would be more than `most` ranges; then the segment must be dropped.
+    /// if there would be more than `most` ranges; the caller must then drop the segment.
     pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
         let mut merged = SackBlock { left, right };
         let touches = |range: &SackBlock| !range.left.after(right) && !range.right.before(left);
@@ -42,8 +43,8 @@ impl Assembler {
         true
     }
 
-    /// Removes the ranges that begin at or before `next`, up to which data has arrived in order.
-    /// Returns the sequence number at which the first hole begins.
+    /// Removes the ranges that are contiguous with the data in order, which has arrived up to
+    /// `next`. Returns the sequence number at which the first hole then begins.
     pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
         let mut reached = next;
         while let Some(at) = self.ranges.iter().position(|range| !range.left.after(reached)) {
@@ -53,8 +54,8 @@ impl Assembler {
         reached
     }
 
-    /// Returns the sequence number after the last byte that has arrived out of order. `None` if
-    /// there is no out-of-order data.
+    /// Returns the sequence number after the out-of-order byte with the highest sequence number.
+    /// `None` if there is no out-of-order data.
     pub(crate) fn end(&self) -> Option<SeqNum> {
         self.ranges.iter().map(|range| range.right).reduce(SeqNum::later)
     }
@@ -64,7 +65,7 @@ impl Assembler {
         self.unreported
     }
 
-    /// Records that the first `left` ranges are still to be reported.
+    /// Sets the number of ranges, counted from the front, that are still to be reported.
     pub(crate) fn set_unreported(&mut self, left: usize) {
         self.unreported = left;
     }
@@ -78,8 +79,8 @@ impl Assembler {
         self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// Returns the ranges from the most recently changed to the oldest, but omits the first
-    /// `newest` ranges. Returns at most [`SackBlocks::MOST`] ranges.
+    /// Returns ranges in the order from the most recently changed to the oldest, without the
+    /// `newest` first ones. Returns at most [`SackBlocks::MOST`] ranges.
     pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
         self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
@@ -89,7 +90,8 @@ impl Assembler {
         &self.ranges
     }
 
-    /// Returns the first part of the range from `left` to `right` that has already arrived.
+    /// Returns the overlap of the range from `left` to `right` with the first stored range that it
+    /// overlaps. `None` if it overlaps none.
     pub(crate) fn overlap(&self, left: SeqNum, right: SeqNum) -> Option<SackBlock> {
         let common = |range: &SackBlock| {
             let (left, right) = (left.later(range.left), right.earlier(range.right));

@@ -1,23 +1,24 @@
 //! The tuning of the receive buffer: its size is twice the amount that the application reads in a
 //! round trip (dynamic right-sizing, Fisk and Feng 2001; Linux since 2.6).
 //!
-//! Data read in one round trip was in flight during the previous one. A window of twice that amount
-//! lets the sender double its congestion window, as in slow start, before the receive window limits
-//! it. The buffer grows only with the data that is read, not with the data that arrives.
+//! The data that the application reads in a round trip was in flight during the round trip before.
+//! A receive window of twice that amount therefore does not limit a sender that doubles its
+//! congestion window in each round trip, as in slow start. The buffer grows only with the data that
+//! is read, not with the data that arrives.
 //!
 //! The round-trip time is measured by the timestamps that in-order data echoes, on one segment in
-//! each round trip. Before the first measurement, and without timestamps, the estimate from the
-//! handshake is used, which the sending half has made.
+//! each round trip. Before the first measurement, and if there are no timestamps, the round-trip
+//! estimate of the sending half is used. That estimate may come from the handshake alone.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The number of segments that are added to twice the amount read in a round trip, so that a small
-/// buffer can grow despite rounding.
+/// The buffer size is twice the amount read in a round trip, plus this number of segments. The
+/// addition lets a small buffer grow despite rounding.
 const SLACK: u32 = 16;
 
-/// The minimum amount that the application is assumed to have read in an earlier round trip, in
-/// segments. It equals the usual initial window.
+/// The minimum, in segments, with which the amount read in a round trip is compared. It equals the
+/// usual initial congestion window, so a first flight of that size does not enlarge the buffer.
 const USUAL: u32 = 10;
 
 /// The resolution of the timestamp clock. A round trip that is measured as zero ticks may have
@@ -31,13 +32,13 @@ pub(crate) struct Autotune {
     most: u32,
     /// The smoothed round-trip time, measured by timestamps. Zero before the first measurement.
     round_trip: Duration,
-    /// Whether the round-trip time is measured on the next in-order segment.
+    /// Whether the round-trip time is to be measured by the timestamp in the next in-order segment.
     wants_echo: bool,
-    /// The start of the current round trip.
+    /// The start of the current round trip. A round trip begins when the one before it has ended.
     since: Instant,
     /// The number of bytes read in the current round trip.
     read: u32,
-    /// The largest number of bytes read in any round trip.
+    /// The largest number of bytes that were read in one round trip.
     best: u32,
 }
 
@@ -55,8 +56,9 @@ impl Autotune {
         self.wants_echo = false;
     }
 
-    /// Resets the largest amount read, after the host has refused or withdrawn memory. A small
-    /// buffer limits reads, so the former maximum would prevent the buffer from growing again.
+    /// Resets the largest amount read, after the host has refused or withdrawn memory. The buffer
+    /// is now smaller than the wanted size and limits what can be read. The amount read could not
+    /// exceed the former maximum, so without the reset the buffer would never grow again.
     pub(crate) const fn start_over(&mut self) {
         self.best = 0;
     }
@@ -71,8 +73,8 @@ impl Autotune {
         self.wants_echo
     }
 
-    /// Stores the round-trip time measured on the awaited segment. `None` if that segment echoed no
-    /// timestamp.
+    /// Stores `round_trip`, which was measured by the timestamp in the awaited segment; `None` if
+    /// that segment echoed none. Ends the wait for such a segment.
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
         let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
@@ -100,7 +102,8 @@ impl Autotune {
 
     /// Ends a round trip. Returns the wanted buffer size in bytes if the application has read more
     /// than in any earlier round trip, otherwise `None`. `segment` is the number of bytes in the
-    /// peer's segments. `stamped` is true if these segments echo timestamps.
+    /// peer's segments. `stamped` is true if these segments echo timestamps, so that the round-trip
+    /// time of the next round trip can be measured.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,
@@ -115,8 +118,8 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // If the amount read has grown, it will probably grow further. A larger window takes effect
-        // only one round trip later, so the growth is anticipated.
+        // The amount read has grown and will probably grow by the same factor again. A larger
+        // window takes effect only one round trip later, so twice this growth is added in advance.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);
         Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))
@@ -134,7 +137,8 @@ mod tests {
     const RTT: Option<Duration> = Some(Duration::from_millis(10));
 
     impl Autotune {
-        /// Counts a read, and ends the round trip if it is over, as a connection does.
+        /// Counts a read. If the round trip is over, ends it and returns the wanted size, as a
+        /// connection does.
         fn on_read(
             &mut self,
             now: Instant,

@@ -12,7 +12,8 @@ use core::ops::Range;
 use linerate_units::Instant;
 
 /// The link's memory that contains the segment being processed, if the connection may keep a
-/// reference to it. The box halves the size of this field, which nearly always is `None`.
+/// reference to it. The type contains a box because it is nearly always `None`: with the box, it
+/// takes half the space in the connection.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
 /// A receive buffer. Memory is allocated when data arrives.
@@ -50,8 +51,8 @@ impl ReceiveBuffer {
         (self.capacity - self.length) as usize
     }
 
-    /// Sets the capacity. It does not fall below the sum of the readable bytes and the announced
-    /// `window`.
+    /// Sets the capacity. If `capacity` is smaller than the sum of the readable bytes and the
+    /// announced `window`, the capacity becomes that sum.
     pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
         self.capacity = saturated(capacity.max(self.len() + window));
     }
@@ -69,7 +70,7 @@ impl ReceiveBuffer {
     }
 
     /// Frees memory that was not used recently and holds neither readable data nor out-of-order
-    /// data. The out-of-order data lies in the `beyond` bytes after the readable data.
+    /// data. All out-of-order data lies in the `beyond` bytes after the readable data.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
         self.storage.give_back_unused(now, self.len() + beyond);
     }
@@ -87,30 +88,31 @@ impl ReceiveBuffer {
 
     /// Appends `bytes` to the readable data. Returns false if the grant is too small. If `bytes`
     /// lie in `offered`, the buffer may keep a reference to that memory instead of a copy. There
-    /// must be no out-of-order data, because a shared piece cannot be inserted before it.
+    /// must be no out-of-order data, because memory that is shared by reference cannot be inserted
+    /// before it.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
     }
 
-    /// Returns contiguous memory for the next `length` bytes in order, if there is any.
-    /// [`Self::take_in_place`] makes the data that the caller writes there readable. There must be
-    /// no out-of-order data, which the caller could overwrite.
+    /// Returns contiguous memory for the next `length` bytes in order, if there is any. The caller
+    /// writes data there, and then makes it readable by [`Self::take_in_place`]. There must be no
+    /// out-of-order data, which the caller could overwrite.
     #[inline(always)]
     pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
         self.storage.place_of_next(self.len(), length)
     }
 
-    /// Whether there is memory for the next `length` bytes in order. There must be no out-of-order
-    /// data, which these bytes could overwrite.
+    /// Whether the next `length` bytes in order can be copied to the memory that the buffer has.
+    /// There must be no out-of-order data, which these bytes could overwrite.
     #[inline(always)]
     pub(crate) fn has_place_for_next(&self, length: usize) -> bool {
         length < LEAST_PIECE && self.storage.has_place(self.len() + length)
     }
 
-    /// Writes `bytes` at the end of the readable data, to which [`Self::take_in_place`] has already
-    /// added them. [`Self::has_place_for_next`] must have returned true before.
+    /// Writes `bytes` to the end of the readable data. [`Self::take_in_place`] has counted them as
+    /// readable before. [`Self::has_place_for_next`] must have returned true before that call.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, bytes: &[u8]) {
         self.storage.write_last(self.len(), bytes);
@@ -136,8 +138,9 @@ impl ReceiveBuffer {
         self.storage.place_of_following(following)
     }
 
-    /// Makes the next `length` bytes readable. They were written to [`Self::room_for_next`], or
-    /// will be written by [`Self::write_last`] before the application reads.
+    /// Counts the next `length` bytes as readable. Either they were written to
+    /// [`Self::room_for_next`], or [`Self::write_last`] will write them before the application can
+    /// read.
     #[inline(always)]
     pub(crate) fn take_in_place(&mut self, length: u32) {
         debug_assert!(
@@ -147,8 +150,8 @@ impl ReceiveBuffer {
         self.length += length;
     }
 
-    /// Keeps `bytes` in the `offered` memory without a copy, if they fill at least half of it. If
-    /// fewer bytes sufficed, a peer that sends small segments could make us hold far more memory
+    /// Keeps `bytes` in the `offered` memory without a copy, if they fill at least half of it.
+    /// Without this minimum, a peer that sends small segments could make us keep much more memory
     /// than data. Returns whether the bytes were kept.
     #[cold]
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
@@ -186,14 +189,15 @@ impl ReceiveBuffer {
     }
 
     /// Stores `bytes` at `offset` from the end of the readable data. They must lie in the announced
-    /// window, and there must be memory for them.
+    /// window, and [`Self::make_room`] must have provided the memory for them.
     #[inline(always)]
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
         self.storage.write(self.len() + offset, bytes);
     }
 
-    /// Makes the next `count` bytes readable, which were stored out of order.
+    /// Makes the next `count` bytes readable. They have arrived out of order and are already in
+    /// their place.
     pub(crate) fn extend(&mut self, count: usize) {
         assert!(count <= self.free(), "more in-order bytes than the buffer has room for");
         self.length += saturated(count);
@@ -215,8 +219,8 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Passes the first contiguous readable bytes to `take`, and removes as many bytes as `take`
-    /// returns.
+    /// Passes readable bytes to `take`, beginning with the first, as far as they are contiguous in
+    /// memory. Removes as many bytes as `take` returns.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
         let first = self.storage.part(0, self.len());
         let count = take(first).min(first.len());
@@ -245,8 +249,8 @@ impl ReceiveBuffer {
         self.length = 0;
     }
 
-    /// Copies the memory that contains no data from `other`, so that a comparison of both buffers
-    /// ignores this memory. `beyond` lists the ranges of out-of-order data.
+    /// Copies the memory that contains no data from `other`, so that this memory is equal when the
+    /// two buffers are compared. `beyond` lists the ranges of out-of-order data, as offsets.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
         let readable = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));

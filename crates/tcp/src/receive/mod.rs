@@ -22,10 +22,10 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 pub(crate) struct ReceiveSequence {
     /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNum,
-    /// The right edge of the window that was last announced, RCV.NXT + RCV.WND. It never moves
+    /// The right edge of the most recently announced window, RCV.NXT + RCV.WND. It never moves
     /// back.
     pub(crate) edge: SeqNum,
-    /// The acknowledgement number that was last sent (Last.ACK.sent of RFC 7323).
+    /// The acknowledgement number that we sent most recently (Last.ACK.sent of RFC 7323).
     pub(crate) acked: SeqNum,
     /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNum,
@@ -38,12 +38,12 @@ impl ReceiveSequence {
         Self { nxt: irs, edge: irs, acked: irs, irs }
     }
 
-    /// Returns RCV.WND, the number of bytes that the peer may still send.
+    /// Returns RCV.WND, the number of bytes that the peer may still send beyond RCV.NXT.
     pub(crate) fn window(&self) -> u32 {
         self.edge - self.nxt
     }
 
-    /// Returns the number of in-order bytes that are not acknowledged.
+    /// Returns the number of bytes received in order that we have not acknowledged.
     pub(crate) fn pending(&self) -> u32 {
         self.nxt - self.acked
     }
@@ -66,7 +66,7 @@ pub(crate) enum Keep {
 #[repr(C)]
 pub(crate) struct Receiver {
     pub(crate) buffer: ReceiveBuffer,
-    /// The time when in-order data last arrived.
+    /// The time when in-order data most recently arrived.
     pub(crate) last_data: Instant,
     /// The number of data bytes in the largest segment received, an estimate of the peer's full
     /// segment.
@@ -81,10 +81,11 @@ pub(crate) struct Receiver {
     pub(crate) fin: Option<SeqNum>,
     /// A range of data that arrived twice, to be reported by the next acknowledgement (RFC 2883).
     duplicate: Option<SackBlock>,
-    /// Whether the application has stopped reading, so that data is acknowledged but discarded.
+    /// Whether the application has closed the receiving direction. If so, data is acknowledged, but
+    /// discarded.
     pub(crate) shut: bool,
     /// The number of duplicate ACKs that must still be sent to a peer without SACK, one for each
-    /// out-of-order segment.
+    /// segment that has arrived out of order.
     unanswered: u8,
 }
 
@@ -128,25 +129,28 @@ impl Receiver {
         self.largest_window = u32::from(u16::MAX) << agreement.receive_shift;
     }
 
-    /// Returns the size of the largest possible window in bytes.
+    /// Returns the size of the largest window that can be announced when the buffer is empty, in
+    /// bytes.
     pub(crate) fn capacity(&self) -> u32 {
         saturated(self.buffer.capacity()).min(self.largest_window)
     }
 
-    /// Whether unread data filled more than half of the largest window before the last `later`
-    /// bytes arrived.
+    /// Whether unread data filled more than half of the largest window before the `later` bytes at
+    /// its end arrived.
     pub(crate) fn was_crowded(&self, later: u32) -> bool {
         saturated(self.buffer.len()) - later > self.capacity() / 2
     }
 
-    /// Returns the size of the window that the free room allows, in bytes.
+    /// Returns the size of the window that can be announced for the free room in the buffer, in
+    /// bytes.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// Stores data that begins at `seq`, if the grant suffices and at most `most` ranges of
-    /// out-of-order data result. In-order data may be kept in `offered` memory without a copy.
+    /// Stores data that begins at `seq`, if the memory grant suffices, and if there are then at
+    /// most `most` ranges of out-of-order data. In-order data may stay in the `offered` memory,
+    /// without a copy.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
@@ -156,8 +160,8 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Out-of-order data lies in the ring buffer. Data that fills the hole before it must be
-            // copied there, too, and cannot stay in the `offered` memory.
+            // Data after the hole lies in the ring buffer. Data that fills the hole must be copied
+            // to its place before it, so it cannot stay in the `offered` memory.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)
@@ -194,8 +198,8 @@ impl Receiver {
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Records which part of the range from `left` to `right` is a duplicate. The range has just
-    /// arrived.
+    /// Records that the data from `left` to `right` has arrived, as far as it had arrived before.
+    /// The next acknowledgement reports this duplicate range.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -210,8 +214,8 @@ impl Receiver {
     }
 
     /// Adds the out-of-order data that follows `arrived` without a hole, and returns the new
-    /// RCV.NXT. Duplicate ACKs that are still due are dropped. With the new acknowledgement number
-    /// they would report another hole.
+    /// RCV.NXT. Duplicate ACKs for the filled hole that are still due are not sent any more. They
+    /// would have the new acknowledgement number, and thus report another hole.
     pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
         let next = self.assembler.advance(arrived);
@@ -221,9 +225,9 @@ impl Receiver {
         next
     }
 
-    /// Records that an acknowledgement has reported the first `fit` of [`Receiver::blocks`]. A
-    /// duplicate is reported only once (RFC 2883 §4). Returns whether another acknowledgement must
-    /// follow, because blocks are still unreported.
+    /// Records that an acknowledgement with room for `fit` SACK blocks was sent. The duplicate
+    /// range in it is not reported again (RFC 2883 §4). Returns whether another acknowledgement
+    /// must follow, because some ranges did not fit.
     pub(crate) fn on_sack_sent(&mut self, fit: usize) -> bool {
         let left = self.newest_to_leave_out(fit);
         self.duplicate = None;
@@ -232,9 +236,9 @@ impl Receiver {
         left > 0
     }
 
-    /// Records that an acknowledgement was sent to a peer without SACK. The peer counts it as a
-    /// duplicate ACK only if it was sent `alone`, without data. Returns whether another duplicate
-    /// ACK must follow.
+    /// Records that an acknowledgement was sent to a peer without SACK. `alone` is true if it was
+    /// sent without data. The peer counts only such an acknowledgement as a duplicate ACK. Returns
+    /// whether another duplicate ACK must follow.
     pub(crate) fn on_duplicate_ack_sent(&mut self, alone: bool) -> bool {
         self.duplicate = None;
         self.unanswered -= u8::from(alone && self.unanswered > 0);
@@ -242,8 +246,8 @@ impl Receiver {
     }
 
     /// Returns how many of the most recent ranges a SACK option with room for `fit` blocks must
-    /// omit, so that older unreported ranges come first. The peer then receives the same reports as
-    /// if each segment had been acknowledged on arrival.
+    /// omit, so that all older unreported ranges fit. The omitted ranges are reported by later
+    /// acknowledgements. Thus the peer gets the reports in the order in which the segments arrived.
     fn newest_to_leave_out(&self, fit: usize) -> usize {
         let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
         self.assembler.unreported().saturating_sub(room)
@@ -259,8 +263,9 @@ impl Receiver {
         self.duplicate.is_some()
     }
 
-    /// Returns the SACK blocks for an option with room for `fit` blocks: the duplicate range, then
-    /// the range that contains it, then the other ranges of out-of-order data.
+    /// Returns the SACK blocks for an option with room for `fit` blocks. The duplicate range comes
+    /// first, if there is one. The ranges of out-of-order data follow, the most recently changed
+    /// first.
     pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
@@ -276,15 +281,15 @@ impl Receiver {
         if blocks { self.assembler.unreported() > 0 } else { self.unanswered > 0 }
     }
 
-    /// Discards all data, because the application will not read any more.
+    /// Discards all readable data, because the application has closed the receiving direction.
     pub(crate) fn shut(&mut self) {
         self.shut = true;
         self.urgent = None;
         self.buffer.clear();
     }
 
-    /// Copies the buffer memory that contains no data from `other`, so that comparisons ignore this
-    /// memory.
+    /// Copies the buffer memory that contains no data from `other`, so that this memory is equal
+    /// when the two are compared.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
         let beyond: Vec<_> = self
@@ -299,7 +304,8 @@ impl Receiver {
     pub(crate) fn check(&self, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.check(if self.shut { 0 } else { beyond });
-        // The FIN may lie beyond the right edge of the window, since it needs no room.
+        // The FIN is not checked against the right edge of the window. It needs no room, so it may
+        // lie beyond that edge.
         self.assembler.check(rcv.nxt, rcv.edge);
         assert!(!rcv.acked.after(rcv.nxt), "acknowledged {} beyond {}", rcv.acked, rcv.nxt);
         assert!(!rcv.nxt.after(rcv.edge), "received {} beyond the edge {}", rcv.nxt, rcv.edge);

@@ -18,7 +18,7 @@ use linerate_wire::checksum::Sum;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     storage: SegmentedBuffer,
-    /// Whether memory for the next write was allocated in advance.
+    /// Whether memory for the next write was allocated in advance by [`SendBuffer::prepare`].
     prepared: bool,
     start: SeqNum,
     length: u32,
@@ -43,8 +43,8 @@ impl SendBuffer {
         self.length as usize
     }
 
-    /// Returns the number of bytes that can be written. Zero if the buffer holds more bytes than
-    /// its capacity, which was reduced after they were written.
+    /// Returns the number of bytes that can be written. Zero if the buffer contains more bytes than
+    /// its capacity, because the capacity was reduced after they were written.
     pub(crate) const fn free(&self) -> usize {
         self.capacity.saturating_sub(self.length) as usize
     }
@@ -84,13 +84,13 @@ impl SendBuffer {
         self.length == 0 && self.storage.exchange(memory)
     }
 
-    /// Returns the sequence number after the last written byte.
+    /// Returns the sequence number after the final byte of the written data.
     pub(crate) fn end(&self) -> SeqNum {
         self.start + self.length
     }
 
-    /// Allocates the minimum memory for a write, if the grant permits. Returns whether the buffer
-    /// has room for a write.
+    /// Allocates memory for a write of at least one byte, if the capacity and the grant permit.
+    /// Returns whether there is such memory.
     pub(crate) fn prepare(&mut self, grant: &MemoryGrant) -> bool {
         self.prepared =
             self.storage.make_room(self.storage.piece_bytes() + 1, self.capacity(), grant);
@@ -110,8 +110,9 @@ impl SendBuffer {
         count
     }
 
-    /// Passes up to `wanted` bytes of the buffer's memory to `fill` for writing. Returns the number
-    /// of bytes written, and whether there was room for all `wanted` bytes.
+    /// Passes free memory of the buffer to `fill`, which writes data there: up to `wanted` bytes,
+    /// as far as they are contiguous. Returns the number of bytes written, and whether there was
+    /// room for all `wanted` bytes.
     pub(crate) fn fill(
         &mut self,
         wanted: usize,
@@ -132,8 +133,8 @@ impl SendBuffer {
     }
 
     /// Moves as much of `data` as fits into the buffer without a copy, and returns the number of
-    /// bytes moved. Short data is copied instead, and so is all data while other connections wait
-    /// for memory.
+    /// bytes moved. Short data is copied to the buffer. While other connections wait for memory,
+    /// all data is copied.
     pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
         let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
         let count = data.len().min(room);
@@ -148,8 +149,8 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the number of bytes for which memory must stay allocated: the written data, and at
-    /// least one byte outside shared pieces if a write is prepared.
+    /// Returns the number of bytes for which memory must stay allocated: the written data, and if a
+    /// write is prepared, at least one byte in the ring.
     fn needed(&self) -> usize {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }
@@ -167,7 +168,7 @@ impl SendBuffer {
         if self.storage.make_room(self.len() + count, self.capacity(), grant) {
             return count;
         }
-        // The grant is too small for all bytes, so the buffer allocates as much as the grant
+        // The grant is too small for `count` bytes, so the buffer allocates as much as the grant
         // permits.
         self.storage.make_room(self.storage.reach(grant), self.capacity(), grant);
         count.min(self.storage.holds() - self.len())
@@ -194,7 +195,8 @@ impl SendBuffer {
         if !seq.after(self.start) {
             return 0;
         }
-        // An acknowledged FIN has a sequence number after the last byte, but is not in the buffer.
+        // `seq` may be the number after an acknowledged FIN. The FIN has a sequence number, but is
+        // not a byte in the buffer.
         let count = ((seq - self.start) as usize).min(self.len());
         self.storage.advance(count);
         self.length -= saturated(count);
@@ -202,9 +204,9 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the capacity in bytes while other connections wait for memory: half of the allocated
-    /// memory. It is all of the memory if a write is prepared, and otherwise zero if only the
-    /// minimum is allocated.
+    /// Returns the number of bytes up to which the buffer may be filled while other connections
+    /// wait for memory. If a write is prepared, it is all of the allocated memory. Otherwise it is
+    /// half of that memory, or zero if no more than the smallest amount is allocated.
     fn fair_share(&self) -> usize {
         let memory = self.storage.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
@@ -218,7 +220,7 @@ impl SendBuffer {
         self.copy_and_sum_inlined(seq, into)
     }
 
-    /// Does the work of [`Self::copy_and_sum`], inlined for loops over segments.
+    /// Does the work of [`Self::copy_and_sum`]. This copy of it is inlined in loops over segments.
     #[inline(always)]
     pub(crate) fn copy_and_sum_inlined(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.storage.read_and_sum((seq - self.start) as usize, into)
@@ -237,8 +239,8 @@ impl SendBuffer {
         self.storage.two_parts(offset, length)
     }
 
-    /// Discards all data and frees the memory, because the connection has ended. The empty buffer
-    /// then begins at the sequence number `sent`.
+    /// Discards all data and frees the memory, because the connection has ended. `sent` is the
+    /// sequence number at which the empty buffer then begins.
     pub(crate) fn clear(&mut self, sent: SeqNum) {
         self.start = sent;
         self.storage = SegmentedBuffer::new();
@@ -246,8 +248,8 @@ impl SendBuffer {
         self.length = 0;
     }
 
-    /// Copies the memory that contains no data from `other`, for comparisons; see
-    /// [`SegmentedBuffer::copy_unused_memory`].
+    /// Copies the memory that contains no data from `other`, so that this memory is equal in a
+    /// comparison; see [`SegmentedBuffer::copy_unused_memory`].
     pub(crate) fn copy_unused_memory(&mut self, other: &Self) {
         let written = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, [&written]);

@@ -1,5 +1,5 @@
-//! The time during which a connection had data to send, in total and for each factor that limited
-//! the sender.
+//! The time during which a connection had unacknowledged data: the total, and the part of it during
+//! which each factor limited the sender.
 
 use crate::Connection;
 use crate::compact::pack::{packed, packed_enum};
@@ -11,12 +11,13 @@ use linerate_units::{Duration, Instant};
 enum Occupation {
     /// All written data is acknowledged.
     Idle,
-    /// The path limits the sender, by the congestion window, pacing, or the round-trip time.
+    /// The path limits the sender: by the congestion window, by pacing, or because acknowledgements
+    /// take a round trip.
     Path,
     /// The peer's window is closed, or too small for the next segment.
     PeerWindow,
-    /// The send buffer is full. All data in it was sent, except for less than a segment that
-    /// Nagle's algorithm holds back.
+    /// The send buffer is full. All data in it was sent, except for a rest of less than a segment
+    /// that Nagle's algorithm may hold back.
     SendBuffer,
 }
 
@@ -53,7 +54,8 @@ impl BusyTime {
         }
     }
 
-    /// Adds the time since the limiting factor last changed to the total of the present factor.
+    /// Adds the time since the present factor began to limit the sender to the total of this
+    /// factor.
     #[inline]
     fn count(&mut self, now: Instant) {
         if self.now != Occupation::Idle {
@@ -79,9 +81,9 @@ impl BusyTime {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// Returns the time up to `now` during which the send buffer limited the sender. The buffer was
-    /// full, and all data in it was sent, except for less than a segment that Nagle's algorithm
-    /// held back.
+    /// Returns the time up to `now` during which the send buffer limited the sender. During this
+    /// time, the buffer was full, and all data in it was sent, except for a rest of less than a
+    /// segment.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -89,7 +91,7 @@ impl BusyTime {
 }
 
 impl Connection {
-    /// Records what limits the sender, when no more segments can be sent.
+    /// Records the factor that limits the sender. Called when no more segments can be sent.
     #[inline]
     pub(crate) fn note_occupation(&mut self, now: Instant) {
         let occupation = self.occupation();
@@ -115,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Starts the busy time when the first unacknowledged data is written. Until output ends and
-    /// the limiting factor is known, the path counts as the limit.
+    /// Starts a busy period, because data was written while no data was unacknowledged. The
+    /// limiting factor is known only when output ends; until then, the path counts as the limit.
     #[inline]
     pub(crate) fn start_busy_time(&mut self, now: Instant) {
         let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
@@ -129,7 +131,7 @@ impl Connection {
     }
 
     /// Returns the limiting factor when all data that can be sent was sent: the send buffer if the
-    /// last write did not fit it, otherwise the path.
+    /// most recent write did not fit completely, otherwise the path.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
@@ -154,8 +156,8 @@ impl Connection {
         if allowed < unsent.min(full) {
             Occupation::PeerWindow
         } else if unsent < full {
-            // Nagle's algorithm waits for more data. If the send buffer is full, no more can be
-            // written, so the buffer is the limit.
+            // Nagle's algorithm holds back less than a segment until more data is written. If the
+            // send buffer is full, nothing can be written, so the buffer is the limiting factor.
             self.wait_for_acknowledgement()
         } else {
             Occupation::Path

@@ -1,5 +1,5 @@
-//! The deliveries that acknowledgements report, and the delivery rate that follows from them
-//! (draft-ietf-ccwg-bbr §4.1).
+//! The data that acknowledgements report as delivered, and the delivery rate that is computed from
+//! it (draft-ietf-ccwg-bbr §4.1).
 
 use super::scoreboard::SentRange;
 use crate::compact::pack::packed;
@@ -8,22 +8,24 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
 /// The state of the connection when a segment was sent. When the segment is delivered, the
-/// difference from the state at that time yields the delivery rate and the round-trip time.
+/// differences between the state at that time and this record yield the delivery rate and the
+/// round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SendRecord {
     /// The time when the segment was sent.
     pub(crate) sent: Instant,
     /// The number of the transmission, which orders segments that were sent at the same time.
     pub(crate) order: u64,
-    /// Whether any part of the segment was retransmitted. If so, an acknowledgement may be for an
-    /// earlier copy.
+    /// Whether any part of the segment was retransmitted. If so, an acknowledgement of it may have
+    /// been caused by an earlier copy.
     pub(crate) again: bool,
     /// The number of bytes that had been delivered when the segment was sent.
     delivered: u64,
-    /// The time of the last delivery before the segment was sent.
+    /// The time of the most recent delivery when the segment was sent.
     delivered_at: Instant,
-    /// The start of the sampling interval: the time when the segment that was delivered last, or
-    /// the first segment of the flight, was sent.
+    /// The start of the sampling interval at the sender. It is the time when the most recently
+    /// delivered segment was sent, or, for the first segment of a flight, the time when it was sent
+    /// itself.
     first_sent: Instant,
     /// Whether the sender was application-limited when the segment was sent.
     application_limited: bool,
@@ -34,8 +36,8 @@ pub(crate) struct SendRecord {
 }
 
 impl SendRecord {
-    /// Whether both segments belong to one burst: they were sent at the same time, and no
-    /// acknowledgement arrived in between.
+    /// Whether both segments belong to one burst: they were sent at the same time, and no data was
+    /// delivered between the two.
     pub(crate) fn is_same_burst(&self, other: &Self) -> bool {
         self.sent == other.sent && self.delivered == other.delivered
     }
@@ -53,7 +55,8 @@ impl SendRecord {
     }
 }
 
-/// The segment that was sent last among those that an acknowledgement reports as delivered.
+/// The segment that was sent most recently among those that an acknowledgement reports as
+/// delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newest {
     pub(crate) send_record: SendRecord,
@@ -65,12 +68,14 @@ pub(crate) struct Newest {
 pub(crate) struct Delivery {
     /// The number of bytes newly acknowledged or SACKed.
     pub(crate) bytes: u32,
-    /// The delivered segment that was sent last; `None` if nothing was delivered.
+    /// The delivered segment that was sent most recently; `None` if nothing was delivered.
     pub(crate) newest: Option<Newest>,
-    /// The time when the oldest of the delivered segments was sent, excluding retransmitted
-    /// segments. A round-trip time measured from this time includes the peer's ACK delay.
+    /// The time when the oldest of the delivered segments was sent, without regard to retransmitted
+    /// segments. If the peer has delayed the ACK, a round-trip time measured from this time
+    /// includes the delay.
     pub(crate) oldest_original: Option<Instant>,
-    /// The lowest sequence number of the delivered segments, excluding retransmitted segments.
+    /// The lowest sequence number among the delivered segments, without regard to retransmitted
+    /// segments.
     pub(crate) first_original: Option<SeqNum>,
     /// RACK.fack (RFC 8985): the end of the highest segment delivered so far.
     forward: SeqNum,
@@ -97,7 +102,7 @@ impl Delivery {
         self.forward
     }
 
-    /// Adds the delivery of the last `length` bytes before `end`, which belong to `range`.
+    /// Adds a part of `range` to the delivery: the `length` bytes before `end`.
     #[inline(always)]
     pub(crate) fn take(&mut self, range: &SentRange, end: SeqNum, length: u32) {
         let send_record = range.send_record;
@@ -124,15 +129,15 @@ impl Delivery {
 pub(crate) struct DeliveryAccount {
     /// The latest sample of the delivery rate.
     pub(crate) latest: Option<RateSample>,
-    /// The time of the last delivery.
+    /// The time of the most recent delivery, or the start of the present flight.
     delivered_at: Instant,
-    /// The time when the last delivered segment was sent, or the time when the first segment of the
-    /// present flight was sent.
+    /// The time when the most recently delivered segment was sent, or the time when the first
+    /// segment of the present flight was sent.
     first_sent: Instant,
     /// The number of bytes marked lost during the connection.
     lost: u64,
-    /// The value of `delivered` at which the application-limited period ends. Zero outside such a
-    /// period.
+    /// The application-limited period ends when more than this number of bytes are delivered. Zero
+    /// outside such a period.
     limited_until: u64,
     /// The number of bytes delivered during the connection.
     delivered: u64,
@@ -157,8 +162,8 @@ impl DeliveryAccount {
         self.delivered
     }
 
-    /// Returns the time of the last delivery, or the start of the flight if nothing was delivered
-    /// since.
+    /// Returns the time of the most recent delivery, or the start of the present flight if that is
+    /// later.
     pub(crate) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }
@@ -169,8 +174,8 @@ impl DeliveryAccount {
     }
 
     /// Returns the record of a segment that is sent now. `in_flight` bytes are in flight, including
-    /// the segment. `first` is true if the segment is the first of a flight, so that a sampling
-    /// interval starts with it. `again` is true for a retransmission.
+    /// the segment. If `first` is true, nothing else is in flight, and a new sampling interval
+    /// starts now. `again` is true for a retransmission.
     pub(crate) fn record_sent(
         &mut self,
         now: Instant,
@@ -194,8 +199,8 @@ impl DeliveryAccount {
         }
     }
 
-    /// Records that the sender is application-limited. Until the data now in flight is delivered,
-    /// samples do not show the rate of the path.
+    /// Records that the sender is application-limited. From segments that are sent until the
+    /// `in_flight` bytes are delivered, samples may be below the rate that the path can deliver.
     pub(crate) fn note_application_limited(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
@@ -205,9 +210,8 @@ impl DeliveryAccount {
         self.lost += u64::from(bytes);
     }
 
-    /// Returns the report to congestion control that `range` is lost. `found` is the number of
-    /// bytes that were found lost just before this range, and are not yet in the counter of lost
-    /// bytes.
+    /// Returns the report to congestion control that `range` is lost. `found` is the number of lost
+    /// bytes that the counter of lost bytes does not include yet, up to and including this range.
     pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
         let send_record = &range.send_record;
         Lost {
@@ -219,9 +223,9 @@ impl DeliveryAccount {
     }
 
     /// Processes the delivery of `bytes` bytes, and returns a sample of the delivery rate.
-    /// `send_record` belongs to the segment that was sent last among the delivered segments. There
-    /// is no sample if the sampling interval is shorter than the minimum round-trip time, because
-    /// the computed rate would be too high (draft-ietf-ccwg-bbr §4.1.2.3).
+    /// `send_record` belongs to the most recently sent of the delivered segments. `shortest` is the
+    /// minimum round-trip time. If the sampling interval is shorter, the computed rate would be too
+    /// high, so there is no sample (draft-ietf-ccwg-bbr §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -8,8 +8,8 @@ use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// DupThresh (RFC 6675): with as many duplicate ACKs, or as many segments SACKed after a hole, a
-/// loss is assumed instead of reordering.
+/// DupThresh (RFC 6675): the number of duplicate ACKs, or of segments SACKed after a hole, from
+/// which a loss is assumed. Fewer of them may result from reordering.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
@@ -31,9 +31,10 @@ impl Connection {
         }
     }
 
-    /// Returns the number of bytes by which data sent after the first duplicate ACKs may exceed the
-    /// congestion window (limited transmit, RFC 3042 §2). The number is zero with SACK, because the
-    /// data in flight decreases with each SACKed segment.
+    /// Returns the number of bytes by which data in flight may exceed the congestion window. It is
+    /// one segment for each of the first two duplicate ACKs (limited transmit, RFC 3042 §2). With
+    /// SACK, the result is zero, because each SACKed segment reduces the data in flight and thus
+    /// permits a new segment.
     pub(crate) fn limited_transmit(&self) -> u32 {
         let loss = &self.sender.loss;
         let applies = self.config.limited_transmit
@@ -44,8 +45,8 @@ impl Connection {
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        // The value was stored at the first duplicate ACK, so it excludes segments of limited
-        // transmit (RFC 5681 §3.2 step 2).
+        // `loss.flight` is from the time of the first duplicate ACK. It therefore excludes segments
+        // that limited transmit has sent since then (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
         self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
@@ -56,7 +57,8 @@ impl Connection {
         loss.phase = match controller.fast_recovery() {
             FastRecovery::None => Phase::Open,
             FastRecovery::UntilNewAck | FastRecovery::UntilRecovered => {
-                // Three duplicate ACKs mean that three segments have left the network.
+                // The three duplicate ACKs show that three segments have left the network, so the
+                // window is inflated by them.
                 controller.window_mut().set_to_threshold_plus(3);
                 Phase::FastRecovery
             }
@@ -105,14 +107,16 @@ impl Connection {
         }
     }
 
-    /// Decides whether a timeout was spurious. The decision is based on an ACK that has either
-    /// `advanced` SND.UNA or is a duplicate (RFC 5682 §2.1 steps 2 and 3).
+    /// Decides whether a timeout was spurious, after an ACK from a peer without SACK. `advanced` is
+    /// true if the ACK has moved SND.UNA, and false if it is a duplicate (RFC 5682 §2.1 steps 2 and
+    /// 3).
     pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
         let frto = self.sender.loss.frto;
         if self.agreement.selective_acks || !frto.is_on() {
             return;
         }
-        // With this state, `has_sendable` below returns whether new data can be sent.
+        // In this state, F-RTO permits new data beyond the congestion window. `has_sendable` below
+        // therefore returns whether such data can be sent.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
         let may_ask =
@@ -120,9 +124,9 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
-                // If this acknowledgement is beyond `recover`, recovery has ended already, and the
-                // undo leaves the F-RTO state unchanged. A later acknowledgement would then count
-                // as another proof.
+                // F-RTO must end here. If this acknowledgement is beyond `recover`, it has ended
+                // recovery already, and the undo would leave F-RTO on. The next acknowledgement
+                // would then count as a spurious timeout once more.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }
@@ -130,8 +134,8 @@ impl Connection {
         }
     }
 
-    /// Retransmits all data after the segment that was just retransmitted, because the timeout was
-    /// not spurious.
+    /// Goes on with the retransmission of all data after the segment that was retransmitted first,
+    /// because the timeout was not spurious.
     fn confirm_timeout(&mut self) {
         self.snd.nxt = self.snd.una.later(self.sender.loss.repeated_to);
         self.sender.undo = None;

@@ -1,10 +1,12 @@
 //! The first flight: data sent without feedback from the path, at the start of a connection or
-//! after an idle time. A loss in the first flight reduces later restart windows (RFC 6928 §2).
+//! after an idle time. After a loss in the first flight, the window at the start of later flights
+//! is smaller (RFC 6928 §2).
 
 use crate::Connection;
 use crate::compact::pack::packed;
 
-/// The number of bytes that may be sent at once on any path, however slow (RFC 6928 §2: "4 KB").
+/// The number of bytes that may be sent at once on any path, however slow it is (RFC 6928 §2: "4
+/// KB"). A loss in a first flight of at most this size has no consequence.
 const HARMLESS: u64 = 4 << 10;
 
 /// The latest first flight of a connection.
@@ -19,9 +21,9 @@ pub(crate) struct FirstFlight {
 packed!(FirstFlight { began, window });
 
 impl FirstFlight {
-    /// Whether a loss that is detected now belongs to the first flight, and this flight was larger
-    /// than [`HARMLESS`]. `acknowledged` bytes are acknowledged so far, and `flight` bytes are in
-    /// flight.
+    /// Whether a loss that is detected now belongs to the first flight, and more than [`HARMLESS`]
+    /// bytes were sent since the flight began. `acknowledged` bytes are acknowledged so far, and
+    /// `flight` bytes are in flight.
     fn is_hit(self, acknowledged: u64, flight: u32) -> bool {
         let since = acknowledged - self.began;
         since < u64::from(self.window) && since + u64::from(flight) > HARMLESS
@@ -36,7 +38,8 @@ impl Connection {
             FirstFlight { began: self.statistics.bytes_acknowledged, window };
     }
 
-    /// Handles a loss: reduces the restart window, if the loss belongs to the first flight.
+    /// Handles a loss. If it belongs to the first flight, reduces the window with which the
+    /// connection resumes after later idle times.
     pub(super) fn judge_first_flight(&mut self) {
         if self.sender.first_flight.is_hit(self.statistics.bytes_acknowledged, self.snd.flight()) {
             self.sender.congestion.controller().window_mut().restart_with_less();

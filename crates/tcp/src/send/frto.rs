@@ -1,6 +1,6 @@
 //! F-RTO: detection of spurious timeouts (RFC 5682). After a timeout, one segment is retransmitted,
-//! and then new data is sent. If the peer next acknowledges data that was not retransmitted, the
-//! timeout was spurious.
+//! and then new data is sent. If the next acknowledgement is for data that was sent only before the
+//! timeout, the timeout was spurious.
 
 use super::delivery::Delivery;
 use crate::compact::pack::packed_enum;
@@ -11,9 +11,11 @@ use linerate_wire::SeqNum;
 pub(crate) enum Frto {
     /// F-RTO is not examining a timeout.
     Off,
-    /// Step 1: the first segment was retransmitted, and no acknowledgement has arrived since then.
+    /// Step 1: the first unacknowledged segment was retransmitted, and no acknowledgement has
+    /// arrived since then.
     Retransmitted,
-    /// Step 2: new data was acknowledged, and new data was sent instead of retransmissions.
+    /// Step 2: an acknowledgement has advanced SND.UNA, and new data was sent in place of further
+    /// retransmissions.
     SentNew,
 }
 
@@ -38,8 +40,8 @@ impl Frto {
     }
 
     /// Evaluates an acknowledgement by the SACK-enhanced algorithm (RFC 5682 §3.1). `advanced` is
-    /// true if the acknowledgement has moved SND.UNA, and `has_new` if there is new data to send.
-    /// `recover` is RecoveryPoint, the end of the data sent before the timeout.
+    /// true if the acknowledgement has moved SND.UNA, and `has_new` is true if there is new data
+    /// that can be sent. `recover` is RecoveryPoint, the end of the data sent before the timeout.
     pub(crate) fn judge(
         self,
         advanced: bool,
@@ -48,9 +50,9 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // An acknowledgement that covers data sent after the timeout proves nothing. It may repeat
-        // SACK blocks whose first reports were lost, so the reported data may have arrived before
-        // the timeout (RFC 5682 §3.1 step 3 (a)).
+        // An acknowledgement that covers new data sent after the timeout is no evidence. It may
+        // repeat SACK blocks that acknowledgements before it, now lost, have reported. The reported
+        // original segments may thus have arrived before the timeout (RFC 5682 §3.1 step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,
@@ -61,11 +63,13 @@ impl Frto {
     }
 
     /// Evaluates an acknowledgement by the basic algorithm (RFC 5682 §2.1). `advanced` is true if
-    /// the acknowledgement has moved SND.UNA, and false if it is a duplicate. `may_ask` is true if
-    /// it covers the retransmission but not the whole flight, and new data can be sent.
+    /// the acknowledgement has moved SND.UNA, and false if it is a duplicate. `may_ask` is true
+    /// under three conditions: the acknowledgement covers the retransmission, it does not cover the
+    /// whole flight, and new data can be sent.
     ///
-    /// If the next acknowledgement also moves SND.UNA, it covers data that was sent only before the
-    /// timeout. The timeout was then spurious.
+    /// In step 2, new data was sent and nothing further was retransmitted. An acknowledgement that
+    /// then moves SND.UNA covers data that was sent only before the timeout, which was thus
+    /// spurious.
     pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
         match self {
             Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,

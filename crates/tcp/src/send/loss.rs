@@ -18,11 +18,11 @@ pub(crate) const R1: u32 = 3;
 pub(crate) enum Phase {
     /// No loss is being recovered.
     Open,
-    /// The arrival of later segments has revealed a loss. Acknowledgements clock the
-    /// retransmissions.
+    /// The arrival of later segments has revealed a loss. Each acknowledgement that shows delivered
+    /// data permits retransmissions.
     FastRecovery,
-    /// Lost data is retransmitted in slow start, after a timeout or after any loss with Tahoe.
-    /// Duplicate ACKs that these retransmissions cause must not count as another loss (RFC 6582
+    /// Lost data is retransmitted in slow start. This follows a timeout, and with Tahoe any loss.
+    /// Duplicate ACKs that the retransmissions cause must not be taken for another loss (RFC 6582
     /// §3.2 step 2).
     AfterTimeout,
 }
@@ -33,19 +33,21 @@ packed_enum!(Phase { Open, FastRecovery, AfterTimeout });
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) phase: Phase,
-    /// The sequence number at which recovery ends, once it is acknowledged (recover in RFC 6582,
-    /// RecoveryPoint in RFC 6675).
+    /// The sequence number whose acknowledgement ends recovery (recover in RFC 6582, RecoveryPoint
+    /// in RFC 6675).
     pub(crate) recover: SeqNum,
-    /// Whether the segment at SND.UNA, or the first lost segment, must be retransmitted now, even
-    /// if the windows do not permit it.
+    /// Whether a segment must be retransmitted now, even if the windows do not permit it. With
+    /// SACK, it is the first lost segment, otherwise the segment at SND.UNA.
     pub(crate) retransmit_due: bool,
     /// The number of consecutive duplicate ACKs.
     pub(crate) duplicates: u32,
-    /// The number of bytes in flight when the first of these duplicate ACKs arrived.
+    /// The number of bytes in flight when the first of the present series of duplicate ACKs
+    /// arrived.
     pub(super) flight: u32,
     /// Whether a partial ACK has restarted the retransmission timer in this recovery. Further
-    /// partial ACKs do not restart it. A recovery with many holes therefore ends by a timeout,
-    /// instead of taking a round trip for each hole (the "impatient" variant of RFC 6582 §4).
+    /// partial ACKs do not restart it. A recovery with many holes would take a round trip for each
+    /// of them. Without restarts, a timeout ends it sooner (the "impatient" variant of RFC 6582
+    /// §4).
     pub(super) timer_restarted: bool,
     /// Whether the retransmission timer is set for a tail loss probe, and not for a timeout.
     pub(crate) probes_tail: bool,
@@ -54,11 +56,11 @@ pub(crate) struct Loss {
     pub(crate) probes_single: bool,
     /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
-    /// The last tail loss probe that was sent.
+    /// The most recent tail loss probe that was sent.
     pub(crate) tail_probe: Option<TailProbe>,
     /// The progress of F-RTO, which detects spurious timeouts.
     pub(crate) frto: Frto,
-    /// The end of the data that was last retransmitted.
+    /// The end of the most recently retransmitted data.
     pub(crate) repeated_to: SeqNum,
 }
 
@@ -78,8 +80,8 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Creates the state outside recovery. `recover` is the end of the last recovery, or of a
-    /// recovery that the caller begins.
+    /// Creates the state outside recovery. `recover` is the end of the most recent recovery, or of
+    /// the recovery that the caller begins.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
@@ -134,8 +136,8 @@ impl Connection {
 
     /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // Only the first timeout of a segment reduces ssthresh. Repeated timeouts keep it (RFC 5681
-        // §3.1, after equation (4)).
+        // Only the first timeout of a segment reduces SSTHRESH. Further timeouts of this segment
+        // leave it unchanged (RFC 5681 §3.1, after equation (4)).
         let first = self.sender.expiries == 0;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));
@@ -172,11 +174,11 @@ impl Connection {
         self.judge_first_flight();
     }
 
-    /// Retransmits all data from SND.UNA on. With F-RTO, retransmits only one segment at first,
-    /// until it is decided whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO is used only for
-    /// a timeout outside recovery, or for a repeated timeout of one segment. In other cases,
-    /// acknowledgements of earlier retransmissions would look like acknowledgements of original
-    /// segments.
+    /// Handles a timeout with a peer without SACK, by retransmitting all data from SND.UNA on. With
+    /// F-RTO, retransmits only the first segment until it is decided whether the rest was lost (RFC
+    /// 5682 §2.1 step 1). F-RTO is used only for a timeout outside recovery, or for a repeated
+    /// timeout of the first segment. In all other cases, other segments were retransmitted already,
+    /// so acknowledgements of them would look like evidence of a spurious timeout.
     fn go_back(&mut self, first: bool) {
         let flight = self.snd.flight();
         let (phase, frto) = (self.sender.loss.phase, self.sender.loss.frto);
@@ -205,9 +207,10 @@ impl Connection {
         }
     }
 
-    /// Whether data has remained unacknowledged for too long: longer than the user timeout or R2
-    /// (RFC 9293 §3.8.3), or than the handshake timeout during the handshake. The first call after
-    /// an acknowledgement starts this period.
+    /// Whether data has remained unacknowledged for too long: longer than the limit that applies.
+    /// During the handshake, this is the handshake timeout. After it, this is the user timeout, or
+    /// R2 if there is none (RFC 9293 §3.8.3). The time counts from the first call of this method
+    /// after an acknowledgement.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
@@ -220,7 +223,8 @@ impl Connection {
         now.since(self.sender.silent_since) >= limit
     }
 
-    /// Returns the error with which the connection is aborted by a timeout (RFC 1122 §4.2.3.9).
+    /// Returns the reason for the end of a connection whose peer has not answered in time (RFC 1122
+    /// §4.2.3.9).
     pub(crate) const fn reason_for_silence(&self) -> Error {
         if self.sender.unreachable { Error::Unreachable } else { Error::TimedOut }
     }

@@ -52,9 +52,9 @@ use usage::Usage;
 pub(crate) struct SendSequence {
     /// SND.UNA: the oldest unacknowledged sequence number.
     pub(crate) una: SeqNum,
-    /// SND.WL1: SEG.SEQ of the last window update.
+    /// SND.WL1: SEG.SEQ of the segment that most recently updated the window.
     pub(crate) wl1: SeqNum,
-    /// SND.WL2: SEG.ACK of the last window update.
+    /// SND.WL2: SEG.ACK of the segment that most recently updated the window.
     pub(crate) wl2: SeqNum,
     /// SND.WND: the peer's window in bytes, from SND.UNA.
     pub(crate) wnd: u32,
@@ -62,8 +62,8 @@ pub(crate) struct SendSequence {
     pub(crate) nxt: SeqNum,
     /// SND.MAX: the number after the highest sequence number ever sent.
     pub(crate) max: SeqNum,
-    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the largest window of the peer so far, an estimate of
-    /// its receive buffer.
+    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the largest window that the peer has announced so far.
+    /// It is an estimate of the size of the peer's receive buffer.
     pub(crate) max_wnd: u32,
     /// ISS: our initial sequence number.
     pub(crate) iss: SeqNum,
@@ -92,15 +92,15 @@ pub(crate) enum Writes {
     /// Writing is possible while the unsent data is less than the low-water mark.
     Limited,
     /// Writing is impossible, because the application has closed the sending direction. A FIN
-    /// follows the last byte.
+    /// follows the written data.
     Closed,
 }
 
 packed_enum!(Writes { Taken, Limited, Closed });
 
 /// The send buffer, and the state that decides what is sent. Fields are ordered by use. The fields
-/// for any output come first. Those for data and its acknowledgements follow, and those for losses
-/// and the path MTU are last.
+/// that every output uses come first. Then come the fields for data and its acknowledgements, and
+/// at the end those for losses and the path MTU.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
@@ -109,13 +109,14 @@ pub(crate) struct Sender {
     /// carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// Whether the congestion window, pacing or a path MTU probe held back data when output last
-    /// ended.
+    /// Whether the congestion window, pacing or a path MTU probe held back data at the most recent
+    /// end of output.
     pub(crate) held_back: bool,
-    /// Whether the last write did not fit the send buffer.
+    /// Whether the most recent write did not fit the send buffer completely.
     pub(crate) write_refused: bool,
-    /// Whether any write has not fitted the send buffer since it was last empty. If several threads
-    /// write, one thread may still wait although another has found room.
+    /// Whether any write has not fitted the send buffer since it was most recently empty. The most
+    /// recent write is not enough to know this: with several writing threads, one may have found
+    /// room while another waits.
     pub(crate) room_awaited: bool,
     /// Whether the persist timer has expired, so that a segment must be sent although the peer's
     /// window does not permit it.
@@ -123,26 +124,26 @@ pub(crate) struct Sender {
     /// Whether the network has reported the peer as unreachable, and no new data was acknowledged
     /// since.
     pub(crate) unreachable: bool,
-    /// The number of expiries of the retransmission timer since the peer last acknowledged new
-    /// data.
+    /// The number of expiries of the retransmission timer since the peer most recently acknowledged
+    /// new data.
     pub(crate) expiries: u32,
     pub(crate) pacer: Pacer,
     pub(crate) buffer: SendBuffer,
     pub(crate) rtt: RoundTrip,
-    /// The busy time, allocated by the first write to keep half-open connections small.
+    /// The busy time, allocated only by the first write, so that half-open connections stay small.
     pub(crate) busy: Option<Box<BusyTime>>,
     /// SND.UP: the sequence number after the urgent data, while it is unacknowledged.
     pub(crate) urgent: Option<SeqNum>,
-    /// The end of the last small segment that was sent (Minshall's SND.SML).
+    /// The end of the small segment that was sent most recently (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
-    /// The number of window probes sent since the peer's window was last open.
+    /// The number of window probes sent since the peer's window was closed.
     pub(crate) probes: u32,
     /// The start of the present period without an answer from the peer. [`Instant::NEVER`] if no
     /// answer is due.
     pub(crate) silent_since: Instant,
-    /// The time when the peer last acknowledged new data.
+    /// The time when the peer most recently acknowledged new data.
     pub(crate) progressed: Instant,
-    /// The time when data was last sent, window probes excluded.
+    /// The time when data was most recently sent, not counting window probes.
     pub(crate) last_sent: Instant,
     pub(crate) loss: Loss,
     pub(crate) account: DeliveryAccount,
@@ -151,8 +152,8 @@ pub(crate) struct Sender {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
-    /// The state of congestion control before the last recovery, to be restored if that recovery
-    /// was spurious.
+    /// The state of congestion control before the most recent recovery. It is restored if that
+    /// recovery was spurious.
     pub(crate) undo: Option<Box<Undo>>,
     pub(crate) first_flight: FirstFlight,
     pub(crate) path: PathMtu,
@@ -251,8 +252,8 @@ impl Sender {
             || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
-    /// Whether the application has closed the sending direction, so that a FIN follows the last
-    /// byte.
+    /// Whether the application has closed the sending direction, so that a FIN follows the written
+    /// data.
     #[inline(always)]
     pub(crate) fn fin(&self) -> bool {
         self.writes == Writes::Closed

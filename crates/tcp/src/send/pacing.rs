@@ -1,24 +1,27 @@
 //! Pacing: segments are sent in small bursts at a given rate, instead of all at once when an
-//! acknowledgement permits them. Congestion control sets the rate. If it sets none, the rate is
-//! derived from the congestion window. The application can set a maximum.
+//! acknowledgement permits them. Congestion control may set the rate. If it sets none, the rate may
+//! be derived from the congestion window, as [`PacingRule`] decides. The application can set a
+//! maximum.
 //!
 //! A burst contains the data that the pacing rate sends in one millisecond. If the round-trip time
-//! is shorter, a burst would contain the whole window, so no rate is derived from the window.
+//! is shorter than that, a burst would contain the whole congestion window. In this case, no rate
+//! is derived from the window.
 
 use crate::Connection;
 use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// The duration of a burst at the pacing rate. On paths with a shorter round-trip time, no rate is
-/// derived from the congestion window.
+/// The time in which the pacing rate sends one burst. On paths with a round-trip time below this
+/// time, no rate is derived from the congestion window.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
-/// The number of segments in the smallest burst: two, because a receiver acknowledges two segments
-/// together.
+/// The number of segments in the smallest burst: two, because a receiver usually acknowledges two
+/// segments by one ACK.
 const SMALLEST_BURST: u32 = 2;
 
-/// The number of segments that are sent without pacing before the rate is computed again.
+/// Without a pacing rate, the number of segments that are sent before it is decided again whether
+/// there is a rate.
 const FREE_SEGMENTS: u32 = 256;
 
 /// The rule that decides whether segments are paced, that is, spread over the round trip. A maximum
@@ -32,21 +35,21 @@ pub enum PacingRule {
     Controller,
     /// Segments are paced at the rate that congestion control requests. If it requests none, the
     /// rate is two windows per round trip while CWND is below half of SSTHRESH, and 1.2 windows
-    /// otherwise (as in Linux). In that case, paths with a round-trip time below one millisecond
-    /// are not paced.
+    /// otherwise (as in Linux). If the rate is derived from the window and the round-trip time is
+    /// below one millisecond, segments are not paced.
     On,
 }
 
-/// The pacer, which decides when the next burst may be sent: once the pacing rate would have sent
-/// the bytes of the previous burst.
+/// The pacer, which decides when the next burst may be sent. It may be sent after the time in which
+/// the pacing rate sends the bytes of the current burst.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
     /// The number of bytes that the current burst may contain.
     budget: u32,
     /// The number of bytes of the current burst that were sent.
     spent: u32,
-    /// The time when the current burst began, or the earlier time when the pacing rate permitted it
-    /// to begin.
+    /// The start of the current burst. This is the time at which the pacing rate permitted the
+    /// burst, if it began somewhat later.
     began: Instant,
     /// The pacing rate of the current burst; `None` if it is not paced.
     rate: Option<Rate>,
@@ -64,14 +67,15 @@ impl Pacer {
         self.spent < self.budget
     }
 
-    /// Returns the number of bytes that may still be sent in the current burst. The last segment of
-    /// the burst may exceed this number.
+    /// Returns the number of bytes that may still be sent in the current burst. The final segment
+    /// of the burst may be larger than this number.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Returns the number of data bytes that a GSO frame may contain. Without pacing, the last
-    /// frame of a burst may exceed the rest of the burst, just as its last segment may.
+    /// Returns the number of data bytes that a GSO frame may contain now. If segments are not
+    /// paced, the number has no limit: the final frame may exceed the budget, as the final segment
+    /// may.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
@@ -81,9 +85,9 @@ impl Pacer {
         self.spent = self.spent.saturating_add(length);
     }
 
-    /// Returns the time when the pacing rate would have sent the bytes of the current burst, but at
-    /// most `timeout` after its start. Without this limit, outdated samples of an idle path could
-    /// yield a rate near zero and stop the sender.
+    /// Returns the time at which the pacing rate has sent the bytes of the current burst, but at
+    /// most `timeout` after the start of the burst. Without this limit, a rate near zero, from
+    /// outdated samples of an idle path, would stop the sender.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -93,10 +97,11 @@ impl Pacer {
         }
     }
 
-    /// Begins the next burst at `rate`, with segments of `mss` bytes. The pacing rate would have
-    /// sent the previous burst by the time `paid`.
+    /// Begins the next burst at `rate`, with segments of `mss` bytes. `paid` is the time at which
+    /// the pacing rate has sent the previous burst.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
-        // If the timer fires late, the sender may catch up by at most half a burst.
+        // A burst that begins late, because its timer has fired late, counts from `paid`, so that
+        // the sender catches up. It can gain at most half a burst in this way.
         let earliest = now - BURST / 2;
         self.began = if self.rate.is_some() { paid.max(earliest) } else { now };
         self.rate = rate;
@@ -107,13 +112,13 @@ impl Pacer {
         };
     }
 
-    /// Ends the current burst before its budget is used, so that the next burst begins with the
-    /// pacing rate of that time.
+    /// Ends the current burst before its budget is used. The next burst then begins with the pacing
+    /// rate that applies at that time.
     pub(crate) const fn end_burst(&mut self) {
         self.budget = self.spent;
     }
 
-    /// Permits one segment at once, because the retransmission timer has expired.
+    /// Permits a segment at once. Called when the retransmission timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
         if self.budget == 0 {
@@ -128,16 +133,16 @@ impl Pacer {
 }
 
 /// Returns the number of bytes in a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The
-/// limit of 64 KiB in the draft is omitted. With it, bursts at high rates would be much shorter
-/// than a millisecond, and require a finer timer.
+/// limit of 64 KiB in the draft is omitted. It would make bursts at high rates much shorter than a
+/// millisecond, for which the timer is too coarse.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))
 }
 
 impl Connection {
-    /// Begins the next burst, if the pacing rate would have sent the bytes of the previous burst by
-    /// `now`.
+    /// Begins the next burst, if the budget of the current burst is used and the pacing rate has
+    /// sent its bytes by `now`.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() {
@@ -165,9 +170,9 @@ impl Connection {
         self.max_pacing_rate().map_or(rate, |most| Some(rate.map_or(most, |rate| rate.min(most))))
     }
 
-    /// Whether the application's maximum determines the rate of the current burst. The congestion
-    /// window then does not limit the sender, and must not grow (RFC 5681 §3.1 presumes that it is
-    /// used; RFC 7661).
+    /// Whether the application's maximum determines the rate of the current burst. If it does, the
+    /// congestion window does not limit the sender. A window that is not used must not grow (RFC
+    /// 7661).
     pub(crate) fn is_paced_at_maximum(&self) -> bool {
         self.sender.pacer.rate.is_some() && self.sender.pacer.rate == self.max_pacing_rate()
     }
@@ -179,7 +184,7 @@ impl Connection {
         Some(Rate::of(Bytes::new(u64::from(window.cwnd()) * percent / 100), round_trip))
     }
 
-    /// Sets the pacing timer, if pacing is the only reason why data is held back.
+    /// Sets the pacing timer, if pacing alone holds back data.
     pub(crate) fn watch_pacer(&mut self, now: Instant) {
         if self.waits_for_pacer() {
             let span = self.paid_at().since(now);
@@ -187,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Whether pacing is the only reason why data is held back.
+    /// Whether pacing alone holds back data: the windows would permit it to be sent.
     pub(crate) fn waits_for_pacer(&self) -> bool {
         !self.sender.pacer.is_open() && self.has_sendable()
     }

@@ -22,10 +22,10 @@ pub enum PathSearch {
     /// The connection does not search. If segments are too large and routers send no reports, the
     /// segments are lost until the connection times out.
     Off,
-    /// The connection searches only if the path has proved narrower than its first link. This is so
-    /// if large segments have timed out repeatedly without a report, or if ten minutes have passed
-    /// since a report. Until then, segments have the size of the first link's MTU. Hence a search
-    /// costs nothing on paths that are not narrower (the conservative strategy of RFC 4821 §7.2).
+    /// Segments have the size of the first link's MTU, until the path has proved narrower. The
+    /// connection searches after large segments have timed out repeatedly without a report, and ten
+    /// minutes after a report has reduced the size. On paths that are not narrower, this costs
+    /// nothing (the conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
     /// A search begins with the first segment, which has the small size
     /// [`crate::Config::path_base`]. Use this for networks whose routers are known to send no
@@ -39,18 +39,19 @@ packed_enum!(PathSearch { Off, WhenNarrow, Always });
 /// §7.3, which requires at least five).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// Common path MTUs in bytes: the IPv6 minimum, tunnels (a round number, WireGuard, VXLAN, IP in
-/// IP, PPPoE), Ethernet, FDDI, jumbo frames, token ring, HIPPI, and the IPv4 maximum.
+/// Common path MTUs in bytes. The first is the IPv6 minimum. The next five belong to tunnels: a
+/// round number, WireGuard, VXLAN, IP in IP and PPPoE. Then come Ethernet, FDDI, jumbo frames,
+/// token ring, HIPPI, and the IPv4 maximum.
 const COMMON: [u32; 12] =
     [1_280, 1_400, 1_420, 1_450, 1_480, 1_492, 1_500, 4_352, 9_000, 17_914, 32_000, 65_535];
 
-/// The smallest gain that justifies a probe: at least `LEAST_GAIN` bytes, and at least
-/// 1/`LEAST_SHARE` of the present size.
+/// The smallest gain that justifies a probe. The gain must be at least `LEAST_GAIN` bytes, and also
+/// at least 1/`LEAST_SHARE` of the present size.
 const LEAST_GAIN: u32 = 8;
 const LEAST_SHARE: u32 = 64;
 
-/// The factor by which the pause before the next probe grows, if a timeout has detected the loss of
-/// a probe (RFC 4821 §7.6.3).
+/// The factor by which the pause before the next probe is longer if the loss of a probe was
+/// detected by a timeout (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
 /// The time after which a raised size is verified, in multiples of the retransmission timeout (RFC
@@ -64,9 +65,9 @@ const LOSS_SHARE: u64 = 10;
 pub(crate) struct Bounds {
     /// The largest packet that both the first link and the peer accept.
     pub(crate) limit: u32,
-    /// The size at which a search begins, which nearly every path carries.
+    /// The size with which a search begins. Nearly every path carries it.
     pub(crate) base: u32,
-    /// The size that every path carries. Packets are never reduced below it.
+    /// A size that every path carries. Repeated timeouts never reduce packets below it.
     pub(crate) floor: u32,
     /// The length in bytes of the headers of a segment with data.
     pub(crate) headers: u32,
@@ -78,11 +79,12 @@ struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
-    /// The size that a router has reported about the probe. It is used only if the probe is lost.
+    /// The size in a router's report about the probe, if there was one. It is used only if the
+    /// probe is lost.
     reported: Option<u32>,
-    /// The value of SND.NXT when the probe, but no other segment, was found lost. The probe's data
-    /// is retransmitted before any segment beyond this number. If such a segment is acknowledged
-    /// and nothing else is lost, the probe was lost because of its size.
+    /// The value of SND.NXT when the probe, but no other segment, was found lost. The data of the
+    /// probe is retransmitted before any data beyond this number is sent. If data beyond it is
+    /// acknowledged and nothing else was lost, the size of the probe has caused its loss.
     missing_until: Option<SeqNum>,
 }
 
@@ -109,10 +111,10 @@ packed!(Tally { delivered, lost });
 /// A packet size that was raised recently, and may be withdrawn (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
-    /// The size before it was raised, to be restored if the raised size proves too large.
+    /// The size to restore if the raised size proves too large.
     before: u32,
-    /// The time when the size was raised or last verified. `tally` contains the counters at that
-    /// time.
+    /// The time when the size was raised or most recently verified. `tally` contains the counters
+    /// at that time.
     at: Instant,
     tally: Tally,
     /// Whether the raised size has been verified.
@@ -126,19 +128,22 @@ packed!(Raised { before, at, tally, is_good });
 /// Invariant: `effective ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PathMtu {
-    /// eff_pmtu (RFC 4821): the size of the largest packet that is not a probe.
+    /// eff_pmtu (RFC 4821): the maximum size of packets other than probes.
     effective: u32,
     /// The size of the largest packet that both the first link and the peer accept. It is the
     /// initial value of search_high (RFC 4821).
     limit: u32,
     rule: PathSearch,
-    /// Whether the loss of a probe can be distinguished from other losses, which requires SACK.
+    /// Whether the connection can send probes. This requires SACK, which distinguishes the loss of
+    /// a probe from other losses.
     can_probe: bool,
-    /// The end of the first full segment of the present size. `proven` is true if it has arrived.
+    /// The end of the first full segment that was sent at the present size. `proven` is true if
+    /// that segment has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
-    /// maxsizeacked (RFC 5927 §7.2): the largest packet size that has arrived, or the size to which
-    /// a report has reduced packets. The present size counts only once `proven` is true.
+    /// maxsizeacked (RFC 5927 §7.2): the largest packet size that has arrived. If a report has
+    /// reduced packets, it is the size in the report. The present size is included only after
+    /// `proven` has become true.
     passed: u32,
     /// The state of a search, allocated on demand because most paths never need a search.
     search: Option<Box<Search>>,
@@ -151,13 +156,13 @@ packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed,
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 struct Search {
-    /// search_low (RFC 4821): the largest packet size that is known to pass, or zero.
+    /// search_low (RFC 4821): the largest packet size that is known to pass; zero if none is known.
     low: u32,
     /// search_high (RFC 4821): the largest packet size that is not known to fail.
     high: u32,
     /// The earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
-    /// Whether the search has ended. It starts again at `next_probe`.
+    /// Whether the search has ended. It is repeated from `next_probe` on.
     complete: bool,
     /// The size of the probe that may be sent now, if any.
     ready: Option<u32>,
@@ -169,11 +174,11 @@ struct Search {
     /// so, a probe of the earlier size tests the report.
     contradicted: bool,
     /// Whether repeated timeouts have reduced the packet size, and no data was acknowledged since
-    /// then. Until an acknowledgement arrives, the cause of the timeouts is unknown.
+    /// then. Only an acknowledgement can show that the packet size was the cause of the timeouts.
     unconfirmed: bool,
-    /// The packet size to probe first: the size before repeated timeouts or a doubtful report
-    /// reduced it, or the size in a report about a lost probe. If a probe of the earlier size
-    /// arrives, the reduction was a mistake.
+    /// The packet size to probe before others. After a reduction by repeated timeouts or a doubtful
+    /// report, it is the size before the reduction: if that probe arrives, the reduction was wrong.
+    /// After a report about a lost probe, it is the size in the report.
     suspect: Option<u32>,
 }
 
@@ -222,8 +227,8 @@ impl PathMtu {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
         if let Some(search) = &mut self.search {
-            // A report about the SYN has started a search before. The limit of that search may
-            // exceed the size that the peer's MSS allows.
+            // A report about the SYN has started a search before. The upper limit of that search
+            // may be above the size that the peer's MSS allows.
             search.high = search.high.min(self.limit);
         }
         (self.rule, self.can_probe) = (rule, can_probe);
@@ -242,7 +247,7 @@ impl PathMtu {
         }
     }
 
-    /// Returns eff_pmtu (RFC 4821), the size of the largest packet that is not a probe.
+    /// Returns eff_pmtu (RFC 4821), the maximum size of packets other than probes.
     pub(crate) const fn effective(&self) -> u32 {
         self.effective
     }
@@ -252,22 +257,24 @@ impl PathMtu {
         self.effective == self.limit
     }
 
-    /// Whether a search is in progress, so that larger packets may pass.
+    /// Whether a search is in progress: packets larger than the present size may pass, and will be
+    /// probed.
     pub(crate) fn is_estimated(&self) -> bool {
         let searches = |search: &Search| !search.complete && search.next_probe != Instant::NEVER;
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Whether the present packet size is certain. If not, a report or repeated timeouts have
-    /// reduced it, without evidence that larger packets do not pass.
+    /// Whether the present packet size is supported by evidence. It is not if a report or repeated
+    /// timeouts have reduced it and no evidence shows that larger packets do not pass.
     pub(crate) fn is_confirmed(&self) -> bool {
         let is_doubtful =
             |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether a decision about the packet size waits for an acknowledgement. This may be the
-    /// result of a probe, of a reduction after timeouts, or of a report that was applied at once.
+    /// Whether the next acknowledgements must be examined for evidence about the packet size. They
+    /// must while the result of a probe, of a reduction after timeouts, or of a report that was
+    /// applied at once is unknown.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
@@ -295,21 +302,20 @@ impl PathMtu {
         (search.complete, search.next_probe) = (false, next_probe);
     }
 
-    /// Ends the search, and plans the next search after ten minutes ([`RAISE_AFTER`], RFC 4821
-    /// §7.3).
+    /// Ends the search until it is repeated after ten minutes ([`RAISE_AFTER`], RFC 4821 §7.3).
     fn rest(&mut self, now: Instant) {
         self.search_from(now + RAISE_AFTER);
         let search = self.search();
         (search.complete, search.ready) = (true, None);
     }
 
-    /// Decides whether the next segment may be a probe. Called when output ends. Returns whether
-    /// this call has ended the search.
+    /// Decides whether the next segment may be a probe, and of which size. Called when output ends.
+    /// Returns true if this call has ended the search, because no further probe is worthwhile.
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // The arrival of ordinary segments of the present size has the same effect as a probe (RFC
-        // 4821 §7.1).
+        // Like a probe that has arrived, ordinary segments of the present size that have arrived
+        // show that this size passes (RFC 4821 §7.1).
         if is_proven {
             search.low = search.low.max(effective);
         }
@@ -340,8 +346,8 @@ impl PathMtu {
         self.search.as_deref()?.trial.as_ref()
     }
 
-    /// Whether the range from `left` to `right` lies in the probe, and the probe was not found lost
-    /// yet.
+    /// Whether the range from `left` to `right` lies in the probe in flight, and the probe was not
+    /// found lost.
     pub(crate) fn is_probe(&self, left: SeqNum, right: SeqNum) -> bool {
         self.trial().is_some_and(|trial| trial.missing_until.is_none() && trial.holds(left, right))
     }
@@ -353,16 +359,17 @@ impl PathMtu {
         }
     }
 
-    /// Abandons the probe because other data was also lost. In this case, the loss of the probe
-    /// does not show that its size is the cause. The size is tried again (RFC 4821 §7.6.4).
+    /// Abandons the probe in flight, because other data was lost. Congestion may then be the cause
+    /// of a loss of the probe, so nothing follows about its size. A later probe tries this size
+    /// again (RFC 4821 §7.6.4).
     pub(crate) fn note_other_loss(&mut self) {
         if let Some(search) = &mut self.search {
             search.trial = None;
         }
     }
 
-    /// Handles a report that the peer has received the range from `left` to `right` twice. If this
-    /// range is the probe, the probe was only delayed and not lost.
+    /// Handles a report that the peer has received the range from `left` to `right` twice. If the
+    /// range lies in the probe, the probe was only delayed, so it does not count as lost any more.
     pub(crate) fn note_duplicate(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(search) = &mut self.search
             && let Some(trial) = search.trial.as_mut().filter(|trial| trial.holds(left, right))
@@ -387,8 +394,9 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // An earlier raised size that was not yet verified may also be too large. The size
-                // to restore is therefore the one before it.
+                // If the size before this probe was also raised by a probe, and not yet verified,
+                // it may be too large as well. The size to restore is then the one before that
+                // raise.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -406,8 +414,8 @@ impl PathMtu {
         }
     }
 
-    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report about the
-    /// probe contains a size, this size is tried next.
+    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a router has
+    /// reported a size for the probe, a probe of this size is next.
     fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
@@ -416,8 +424,8 @@ impl PathMtu {
         search.trial = None;
         search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
         if was_contradicted {
-            // The probe had the size that a report contradicted. Its loss confirms the report, so
-            // packets stay small for ten minutes (RFC 1191 §6.3).
+            // The probe had the size from before a doubtful report. Its loss confirms the report,
+            // so packets keep the reported size for ten minutes (RFC 1191 §6.3).
             self.search().suspect = None;
             self.rest(now);
         } else {
@@ -435,9 +443,9 @@ impl PathMtu {
     }
 
     /// Verifies a raised size after a loss, and returns whether it was withdrawn. It is withdrawn
-    /// after many losses since it was raised or last verified. Such losses suggest parallel paths
-    /// with different MTUs (RFC 4821 §7.8). A verified size is verified again later, because
-    /// routing may change to a narrower path.
+    /// if too much data was lost since it was raised, or since its most recent verification. Such
+    /// losses suggest parallel paths with different MTUs (RFC 4821 §7.8). A size that was verified
+    /// can still be withdrawn later, because routing may change to a narrower path.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;
@@ -455,8 +463,9 @@ impl PathMtu {
         is_too_much
     }
 
-    /// Handles a retransmission timeout. `una` is the first missing sequence number. Returns
-    /// whether the size of the probe has caused the timeout (RFC 4821 §7.6.3).
+    /// Handles a retransmission timeout while a probe is in flight. `una` is the first missing
+    /// sequence number. If the probe begins there, its size has caused the timeout, and the result
+    /// is true (RFC 4821 §7.6.3). If not, the probe is abandoned.
     pub(crate) fn on_timeout(&mut self, una: SeqNum, now: Instant, pause: Duration) -> bool {
         let next = now + pause * TIMEOUT_PENALTY;
         let Some(trial) = self.trial().copied() else { return false };
@@ -471,8 +480,8 @@ impl PathMtu {
     }
 
     /// Handles a full-stop timeout: repeated timeouts without a report, which suggest a black hole
-    /// (RFC 4821 §7.7). The segment to be retransmitted has `data` bytes. Returns whether the
-    /// packet size was reduced enough to make this segment smaller.
+    /// (RFC 4821 §7.7). The segment to be retransmitted has `data` bytes. Reduces the packet size
+    /// so far that this segment becomes smaller. Returns false if this is impossible.
     pub(crate) fn on_full_stop(&mut self, data: u32, bounds: &Bounds, now: Instant) -> bool {
         if self.rule == PathSearch::Off {
             return false;
@@ -500,7 +509,7 @@ impl PathMtu {
 
     /// Handles an acknowledgement, which has moved SND.UNA if `advanced` is true. Returns whether
     /// it is the first acknowledgement of data since repeated timeouts have reduced the packet
-    /// size. If so, the earlier size is assumed to have caused the timeouts.
+    /// size. If it is, the packet size before the reduction is assumed to have caused the timeouts.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
@@ -553,10 +562,10 @@ impl Search {
     /// Returns the next size above `from` to probe, or `None` if no gain justifies a probe (RFC
     /// 4821 §7.3).
     ///
-    /// The size in [`Search::suspect`] comes first. Common path MTUs in ascending order come next,
-    /// because a probe that passes costs nothing, but a probe that fails costs a long pause. After
-    /// them, the limit is tried if no size has failed yet. If one has failed, the middle of the
-    /// range between `from` and the smallest size that has failed is tried.
+    /// The size in [`Search::suspect`] comes first. Then come the common path MTUs, in ascending
+    /// order: a probe that passes costs nothing, while a probe that fails costs a long pause. If no
+    /// common size is left and no size has failed, the limit is next. If a size has failed, the
+    /// middle between `from` and the smallest failed size is next.
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;
@@ -589,8 +598,9 @@ impl Bounds {
         self.base.max(self.floor).min(self.limit)
     }
 
-    /// Returns the next size to try below `size`. First this is `known`, the size that is known to
-    /// pass, and then the base. Below the base, the data is halved each time.
+    /// Returns the next size to try below `size`. This is `known`, the size that is known to pass,
+    /// as long as it is below `size` and not below the base. Otherwise it is the base, as long as
+    /// that is below `size`. Below the base, the data in a packet is halved each time.
     fn next_below(&self, size: u32, known: u32) -> u32 {
         let base = self.base();
         if size > known && known >= base {

@@ -1,9 +1,9 @@
 //! Path MTU probes (RFC 4821 §10.1), and the changes of the segment size that follow from their
 //! results. `path_mtu.rs` contains the state of the search.
 //!
-//! A probe is a data segment of a larger size. Later segments do not overlap it, so the scoreboard
-//! distinguishes its loss from other losses. If the probe is lost, its data is retransmitted in
-//! segments of the usual size.
+//! A probe is a data segment that is larger than the segments in use. It has a range of its own in
+//! the scoreboard, which distinguishes its loss from other losses. If the probe is lost, its data
+//! is retransmitted in segments of the usual size.
 
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
@@ -25,8 +25,9 @@ pub(crate) enum Probing {
     No,
     /// The segment is a probe, with this number of data bytes.
     Send(u32),
-    /// The segment will be a probe when acknowledgements have made room for it. Other data waits
-    /// until then. This delay is limited to one round trip of the data in flight (RFC 4821 §7.4).
+    /// The segment will be a probe when acknowledgements have made room for it. Until then, no
+    /// other new data is sent. The data in flight limits this delay: its acknowledgements arrive
+    /// within a round trip (RFC 4821 §7.4).
     Wait,
 }
 
@@ -58,8 +59,9 @@ impl Connection {
         segment.max(SMALLEST_PEER_MSS) - self.constant_options()
     }
 
-    /// Sets the segment size to what the path is assumed to carry. The congestion window keeps its
-    /// bytes, or its number of segments if segments become smaller (RFC 4821 §4).
+    /// Sets the segment size to the size that the path is assumed to carry. If segments become
+    /// larger, the congestion window keeps its bytes. If they become smaller, it keeps its number
+    /// of segments (RFC 4821 §4).
     pub(crate) fn resize_segments(&mut self) {
         let full = self.full_of_path();
         self.sender.full = full;
@@ -68,9 +70,10 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Decides whether the next segment may be a probe (RFC 4821 §7.4). No data may be missing, no
-    /// other test of the path may be in progress, and no option may enlarge the packet. There must
-    /// be enough data and window for the probe, and for the segments after it that reveal its loss.
+    /// Decides whether the next segment may be a probe (RFC 4821 §7.4). It may not if data is
+    /// missing or if the segment would carry further options, which would enlarge the packet. There
+    /// must be enough data and window for the probe, and for the segments after it that reveal its
+    /// loss.
     pub(crate) fn path_probe(&self) -> Probing {
         let Some(size) = self.sender.path.ready() else { return Probing::No };
         let mss = self.full_segment();
@@ -100,9 +103,9 @@ impl Connection {
         }
     }
 
-    /// Whether the application may write more data when acknowledgements make room. This requires
-    /// that the send buffer is full now. If it has room for `needed` bytes, the application has no
-    /// more data.
+    /// Whether the application may write more data when acknowledgements make room. It is expected
+    /// to if the buffer has no room for `needed` bytes now, but is large enough for them. If the
+    /// buffer has such room, the application seems to have no more data.
     fn is_more_to_come(&self, needed: u32, mss: u32) -> bool {
         let (free, taken) = (self.sender.buffer.free(), self.sender.buffer.len());
         free < needed as usize && free + taken >= (needed + 2 * mss) as usize
@@ -115,25 +118,28 @@ impl Connection {
             && self.path_probe() == Probing::Wait
     }
 
-    /// Records that a probe was sent: the range from `left` to `right`.
+    /// Records that a probe was sent. Its data is the range from `left` to `right`.
     pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
         self.sender.path.record_sent(left, right);
     }
 
-    /// Decides whether the next segment may be a probe. Called when output ends.
+    /// Decides whether the next segment may be a probe, and reports the end of a search. Called
+    /// when output ends.
     pub(crate) fn watch_path(&mut self, now: Instant) {
         let una = self.snd.una;
         self.look_for_arrival_of_reported(None);
         if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
-            // The event lets later connections to this peer start with the result of the search.
+            // The search has ended. The host learns the result by this event, and uses it for later
+            // connections to this peer.
             self.events |= Events::PATH_MTU;
         }
     }
 
     /// Handles an acknowledgement, which may change the state of the path MTU search. `before` is
-    /// the earlier value of SND.UNA, and `echo` is the timestamp that the acknowledgement echoes.
+    /// SND.UNA from before the acknowledgement, and `echo` is the timestamp that the
+    /// acknowledgement echoes.
     pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
@@ -154,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// Reports to the host that a Packet Too Big report was confirmed, so that later connections to
-    /// this peer use the reduced size.
+    /// Reports a change to the host if a Packet Too Big report was just confirmed. The host then
+    /// uses the reduced size for later connections to this peer.
     fn tell_of_confirmation(&mut self, was_confirmed: bool) {
         if !was_confirmed && self.sender.path.is_confirmed() {
             self.events |= Events::PATH_MTU;
@@ -167,16 +173,16 @@ impl Connection {
     }
 
     /// Returns the pause after a failed probe: as many round trips as the congestion window has
-    /// segments. Congestion control does not respond to the loss of a probe. Such losses must
-    /// therefore be rarer than the losses that control the window (RFC 4821 §7.6.2).
+    /// segments. Congestion control does not respond to the loss of a probe. The losses of probes
+    /// must therefore be rarer than losses by congestion (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
         self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
             * u64::from(segments)
     }
 
-    /// Handles the loss of other data than a probe. Its cause may be a packet size that was raised
-    /// recently.
+    /// Handles the loss of other data than a probe. Abandons a probe in flight, and verifies a
+    /// packet size that was raised recently, since that size may have caused the loss.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
         if self.sender.path.verify(now, self.sender.rtt.timeout(&self.config.rto), self.tally()) {
@@ -186,12 +192,12 @@ impl Connection {
     }
 
     /// Decides at a retransmission timeout, before anything is retransmitted, whether packets are
-    /// too large for the path. Repeated timeouts of a large segment show this (a full-stop timeout,
-    /// RFC 4821 §7.7), unless another cause was reported.
+    /// too large for the path. They are assumed to be if a segment has timed out repeatedly (a
+    /// full-stop timeout, RFC 4821 §7.7), unless an ICMP error has reported another cause.
     ///
-    /// Twice as many timeouts are required if the peer has SACKed at least as many contiguous bytes
-    /// of later data as the segment contains. Large packets then probably pass, unless that data
-    /// was sent in small segments.
+    /// If the peer has SACKed as many contiguous bytes after this segment as the segment contains,
+    /// large packets probably pass. In this case, twice as many timeouts are required. They may
+    /// still not pass, if the SACKed data was sent in small segments.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();
@@ -199,8 +205,8 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // The segments lost by this timeout do not count yet when a raised packet size is verified
-        // here, since an outage may have caused them. The next verification will count them.
+        // A raised packet size is verified before the losses of this timeout are counted, since an
+        // outage may have caused them. The next verification will include them.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let full_stop_after = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
@@ -211,8 +217,8 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The time limit for an answer from the peer starts again, because the smaller segments
-            // may pass.
+            // The smaller segments may pass, so the peer gets the full time for an answer once
+            // more.
             self.sender.silent_since = now;
             self.resize_segments();
         }

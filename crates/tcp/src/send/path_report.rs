@@ -17,16 +17,16 @@ use linerate_wire::{SeqNum, TcpOptions};
 /// packets of this size.
 const LEAST_IPV4: u32 = 576;
 
-/// Increments one of the four counters of reports. The counters saturate, because they have only 32
-/// bits to keep half-open connections small.
+/// Increments one of the four counters of reports. To keep half-open connections small, the
+/// counters have only 32 bits, so they saturate.
 fn count(counter: &mut u32) {
     *counter = counter.saturating_add(1);
 }
 
 impl Connection {
     /// Handles a Packet Too Big report about the segment at `quoted`. According to the report,
-    /// `mtu_payload` bytes after the IP header fit the link. A forged report cannot reduce segments
-    /// below the size that every path carries.
+    /// `mtu_payload` bytes after the IP header fit the link. Smaller sizes than the minimum for the
+    /// version of IP are raised to that minimum, so that a forged report does limited harm.
     pub(crate) fn judge_size_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
         self.look_for_arrival_of_reported(None);
         let least = if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 };
@@ -50,8 +50,8 @@ impl Connection {
         }
     }
 
-    /// Holds a report until it is confirmed or disproved. The report is already disproved if a
-    /// segment that was sent after the quoted segment, and was larger than the reported size, has
+    /// Holds a report until it is confirmed or disproved. It is disproved already, and not held, if
+    /// data that is larger than the reported size and was sent after the quoted segment has
     /// arrived.
     fn hold_report(&mut self, quoted: SeqNum, size: u32) {
         let range = self.sender.scoreboard.range_at(quoted);
@@ -67,8 +67,8 @@ impl Connection {
     }
 
     /// Returns an upper bound in bytes for the size of the packet that began at `quoted`. Its data
-    /// ends at the latest where the scoreboard range that contains `quoted` ends. Its options are
-    /// assumed to have the maximum length.
+    /// is assumed to extend to the end of the scoreboard range that contains `quoted`, and its
+    /// options to have the maximum length.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
         let range = self.sender.scoreboard.range_at(quoted);
         let end = range.map_or(self.snd.max, |range| range.right);
@@ -82,14 +82,15 @@ impl Connection {
         path.held_size().map_or(0, |size| path.effective().saturating_sub(size))
     }
 
-    /// Whether the segment that the held report quotes is in the state `fate`.
+    /// Whether the scoreboard gives the fate `fate` for the segment that the held report quotes.
     pub(super) fn is_reported(&self, fate: Fate) -> bool {
         let Some(quoted) = self.sender.path.held_quote() else { return false };
         self.sender.scoreboard.range_at(quoted).is_some_and(|range| range.fate == fate)
     }
 
-    /// Discards the held report as false if the quoted segment, or a larger segment sent later, has
-    /// arrived (RFC 5927 §7.2). `delivery` is the data that an acknowledgement has just reported.
+    /// Discards the held report as false if larger packets have passed: the quoted segment has
+    /// arrived, or a larger one that was sent after it (RFC 5927 §7.2). `delivery` is the data that
+    /// an acknowledgement has just reported.
     pub(crate) fn look_for_arrival_of_reported(&mut self, delivery: Option<&Delivery>) {
         let (newest, bytes) =
             delivery.map_or((None, 0), |delivery| (delivery.newest.as_ref(), delivery.bytes));
@@ -101,9 +102,9 @@ impl Connection {
         }
     }
 
-    /// Applies the held report if it quotes the oldest segment. The retransmission timer has
-    /// expired, so all data in flight is then retransmitted in smaller segments. Returns whether
-    /// the report was applied.
+    /// Applies the held report if it quotes the oldest segment in flight, whose retransmission
+    /// timer has expired. All data in flight is then retransmitted in smaller segments. Returns
+    /// whether the report was applied.
     pub(super) fn apply_report_of_oldest(&mut self, now: Instant) -> bool {
         self.sender.path.held_quote() == Some(self.snd.una) && self.apply_held_report(now)
     }
@@ -142,8 +143,8 @@ impl Connection {
             Some(Finding::Disproved) => {
                 count(&mut self.statistics.reports_disproved);
                 if self.agreement.selective_acks && self.sender.loss.phase == Phase::Open {
-                    // The report was false. Segments that were marked lost only because of it may
-                    // still arrive.
+                    // The report was false, but it has caused all segments in flight to be marked
+                    // lost. They may still arrive, so these marks are removed.
                     self.sender.scoreboard.forgive();
                 }
                 self.resize_segments();

@@ -1,6 +1,6 @@
-//! Tail loss probes (TLP, RFC 8985 §7). No later segments reveal the loss of the last segment in a
-//! flight. A probe is therefore sent before the retransmission timeout, which would reduce the
-//! window to one segment.
+//! Tail loss probes (TLP, RFC 8985 §7). If the final segment of a flight is lost, no segments after
+//! it reveal the loss. The retransmission timeout would reduce the congestion window to one
+//! segment, so a probe is sent before it.
 
 use super::loss::Phase;
 use super::rack::Rack;
@@ -11,12 +11,12 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SackBlock;
 use linerate_wire::SeqNum;
 
-/// The longest time for which a peer delays the acknowledgement of a single segment
+/// The longest time for which a peer is assumed to delay the acknowledgement of a single segment
 /// (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The minimum probe timeout. With a shorter timeout, an acknowledgement that is late only because
-/// the receiving thread was not scheduled in time would look like a loss.
+/// The minimum probe timeout. If the thread of the receiver is scheduled late, its acknowledgement
+/// is late as well. With a shorter timeout, this would look like a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A tail loss probe that was sent.
@@ -47,23 +47,24 @@ impl TailProbe {
         self.answered
     }
 
-    /// Whether another probe is allowed, because a round-trip time was measured after this probe
-    /// was sent (RFC 8985 §7.3).
+    /// Whether another probe is allowed after this one. This requires that the result of this probe
+    /// is known, and that a round-trip time was measured after it was sent (RFC 8985 §7.3).
     fn allows_another(&self, rack: &Rack) -> bool {
         self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
     }
 }
 
-/// Returns the probe timeout, if the peer delays an acknowledgement by up to `delay`.
+/// Returns the probe timeout for the smoothed round-trip time `smoothed`. `delay` is the longest
+/// time for which the peer may delay its acknowledgement.
 #[inline]
 fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
     (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT)
 }
 
 impl Connection {
-    /// Restarts the retransmission timer for the data in flight. The timer is set for a tail loss
-    /// probe if such a probe is allowed and earlier than the timeout. Otherwise it is set for the
-    /// timeout.
+    /// Restarts the retransmission timer for the data in flight. If a tail loss probe is allowed
+    /// and its timeout is shorter than the RTO, the timer is set for the probe. Otherwise it is set
+    /// for the RTO.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -74,14 +75,15 @@ impl Connection {
     }
 
     /// Restarts the retransmission timer for a single segment in flight, with SACK and no missing
-    /// data. The other conditions of a tail loss probe hold in this case, so only the RTO, its
-    /// backoff and an earlier probe are checked.
+    /// data. The caller has made sure that SACK is used and no data is missing. Of the conditions
+    /// of a tail loss probe, only three are left to check: the RTO, its backoff, and the probe
+    /// before this one.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // The probe timeout is longer than `LONGEST_ACK_DELAY`. A shorter retransmission timeout
-        // would expire first, so no probe is planned.
+        // The probe timeout is longer than `LONGEST_ACK_DELAY`. If the RTO is not longer than that,
+        // it expires before the probe, so no probe is planned.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
@@ -93,9 +95,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// Restarts the probe timeout when output ends. This is necessary if new data was sent after
-    /// the timer was set (RFC 8985 §7.2). It is also necessary if the timer was set for a single
-    /// segment and more segments are in flight now.
+    /// Restarts the probe timeout when output ends, in two cases. The first is that data was sent
+    /// now, and the timer was set at an earlier time (RFC 8985 §7.2). The second is that the timer
+    /// was set for a single segment, and now more segments are in flight.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
@@ -105,8 +107,8 @@ impl Connection {
     }
 
     /// Returns the start of the current timeout, while no data is missing. This is the time of the
-    /// last acknowledgement of new data, or of the first segment of the flight (RFC 6298 (5.1),
-    /// (5.3)).
+    /// most recent acknowledgement of new data, or the time when the first segment of the flight
+    /// was sent (RFC 6298 (5.1), (5.3)).
     fn timeout_began(&self) -> Instant {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
@@ -118,8 +120,8 @@ impl Connection {
         self.sender.loss.probes_single && !self.is_single_in_flight()
     }
 
-    /// Restarts the timer for a probe, but does not postpone the retransmission timeout
-    /// (TCP_RTO_expiration, RFC 8985 §7.2).
+    /// Restarts the timer for a probe. If the RTO would expire before the probe timeout, the timer
+    /// is set for the RTO, which is not postponed (TCP_RTO_expiration, RFC 8985 §7.2).
     #[inline(never)]
     fn restart_probe(&mut self, now: Instant) {
         let timeout = self.timeout_began() + self.sender.rtt.timeout(&self.config.rto);
@@ -152,8 +154,8 @@ impl Connection {
         self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
-    /// Handles the probe timeout: schedules a probe, if one is allowed, and restarts the timer for
-    /// the retransmission timeout.
+    /// Handles the probe timeout: schedules a probe, unless data is marked lost, and sets the timer
+    /// for the RTO.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
         if self.sender.scoreboard.in_flight() > 0 && self.may_probe_tail() {
@@ -165,14 +167,15 @@ impl Connection {
     }
 
     /// Whether a probe is useful. It is not if data is marked lost, because that data is
-    /// retransmitted without a probe. An ICMP report may have marked it after the timer was set.
+    /// retransmitted without a probe. No probe is planned while data is marked lost, but an ICMP
+    /// report may have marked data after the timer was set.
     pub(crate) fn may_probe_tail(&self) -> bool {
         self.sender.scoreboard.lost() == 0
     }
 
-    /// Processes an acknowledgement while a probe is unanswered (TLP_process_ack, RFC 8985 §7.4.2).
-    /// `measured` is true if the acknowledgement has measured a round-trip time. Returns whether
-    /// the probe has repaired a loss, to which congestion control must respond.
+    /// Processes an acknowledgement while the result of a probe is unknown (TLP_process_ack, RFC
+    /// 8985 §7.4.2). `measured` is true if the acknowledgement has measured a round-trip time.
+    /// Returns whether the probe has repaired a loss, to which congestion control must respond.
     pub(super) fn judge_tail_probe(
         &mut self,
         ack: SeqNum,

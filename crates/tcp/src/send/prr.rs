@@ -1,7 +1,8 @@
 //! Proportional rate reduction (PRR, RFC 6937). During recovery, the congestion window is reduced
-//! to SSTHRESH in proportion to the delivered data. As in its successor,
-//! draft-ietf-tcpm-prr-rfc6937bis, the slow-start bound or the conservative bound is chosen for
-//! each acknowledgement, and amounts are in bytes.
+//! to SSTHRESH in proportion to the delivered data. RFC 6937 has two bounds for the data sent, the
+//! slow-start bound and the conservative bound. As in its successor,
+//! draft-ietf-tcpm-prr-rfc6937bis, one of the two is chosen for each acknowledgement. Amounts are
+//! in bytes.
 
 use crate::compact::pack::packed;
 
@@ -14,8 +15,9 @@ pub(crate) struct Prr {
     delivered: u64,
     /// prr_out: the number of bytes sent since recovery began.
     sent: u64,
-    /// The number of bytes that may be sent while less than SSTHRESH is in flight, and were not
-    /// sent yet. The numbers of several acknowledgements add up until the next output.
+    /// The number of bytes that acknowledgements have permitted while at most SSTHRESH bytes were
+    /// in flight, less the bytes sent since. If several acknowledgements are processed before the
+    /// next output, their permissions add up.
     credit: u64,
 }
 
@@ -35,8 +37,9 @@ impl Prr {
 
     /// Returns the congestion window after an acknowledgement that has delivered `delivered` bytes
     /// and left `pipe` bytes in flight. `safe` is true if the acknowledgement advanced SND.UNA and
-    /// reported no further loss. Then slow start may enlarge the data in flight to SSTHRESH.
-    /// Otherwise the data in flight is kept constant.
+    /// reported no further loss. If so, and if less than SSTHRESH is in flight, slow start enlarges
+    /// the data in flight up to SSTHRESH. If `safe` is false, less than SSTHRESH in flight is only
+    /// kept constant.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -56,7 +59,8 @@ impl Prr {
             due.min(u64::from(ssthresh - pipe))
         };
         if self.sent == 0 {
-            // The fast retransmission itself is always permitted.
+            // Before anything was sent in this recovery, one segment is always permitted: the fast
+            // retransmission.
             allowance = allowance.max(u64::from(mss));
         }
         pipe.saturating_add(u32::try_from(allowance).unwrap_or(u32::MAX))
@@ -70,7 +74,8 @@ mod tests {
     const MSS: u32 = 1_000;
 
     /// RFC 6937 §3: one of 20 segments is lost, and the window is halved. Every second
-    /// acknowledgement permits one segment, so ten segments are sent in total.
+    /// acknowledgement permits one segment. The acknowledgements of the other 19 segments thus
+    /// permit ten segments in total.
     #[test]
     fn half_the_window_is_sent_while_a_window_is_delivered() {
         let mut prr = Prr::begin(20 * MSS);
@@ -87,8 +92,8 @@ mod tests {
         assert_eq!((sent, pipe), (10, ssthresh));
     }
 
-    /// Many losses leave less than SSTHRESH in flight. Slow start then sends two segments for each
-    /// segment delivered, up to SSTHRESH.
+    /// Many losses leave less than SSTHRESH in flight. If it is safe, slow start then permits two
+    /// segments for each delivered segment, up to SSTHRESH. If it is not, one segment is permitted.
     #[test]
     fn slow_start_refills_an_emptied_pipe_when_safe() {
         let mut prr = Prr::begin(20 * MSS);
@@ -99,8 +104,8 @@ mod tests {
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
     }
 
-    /// A host may process several acknowledgements before it sends. They permit as much data as if
-    /// the host sent after each of them.
+    /// A host may process several acknowledgements before it sends. Together they permit as much
+    /// data as they would if the host sent after each of them.
     #[test]
     fn a_batch_of_acknowledgements_admits_as_much_as_single_ones() {
         let mut one_by_one = Prr::begin(20 * MSS);
@@ -117,8 +122,9 @@ mod tests {
         assert_eq!(windows[2] - MSS, sent);
     }
 
-    /// RFC 6937 §3: while more than SSTHRESH is in flight, less is sent than is delivered. Once
-    /// further losses have reduced the data in flight below SSTHRESH, the difference may be sent.
+    /// RFC 6937 §3: while more than SSTHRESH is in flight, less is sent than is delivered. The
+    /// difference is not lost: it may be sent once further losses have reduced the data in flight
+    /// below SSTHRESH.
     #[test]
     fn unsent_deliveries_above_the_threshold_are_made_up_for_below_it() {
         let mut prr = Prr::begin(20 * MSS);

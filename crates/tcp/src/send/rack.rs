@@ -1,5 +1,5 @@
-//! RACK: a segment is lost if another segment that was sent sufficiently later has arrived (RFC
-//! 8985 §6).
+//! RACK: a segment counts as lost if a segment that was sent later has arrived, and the time for
+//! reordering has passed (RFC 8985 §6).
 
 use super::delivery::{Delivery, Newest, SendRecord};
 use super::scoreboard::{SentRange, Verdict};
@@ -11,7 +11,7 @@ use linerate_wire::SeqNum;
 /// 4).
 const PERSISTENCE: u32 = 16;
 
-/// The values that determine the size of the reordering window.
+/// The values from which the reordering window is computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
     /// Whether a loss is likely: recovery is in progress, or three segments after a hole were
@@ -21,33 +21,33 @@ pub(crate) struct Tolerance {
     pub(crate) shortest: Duration,
     /// SRTT, the smoothed round-trip time.
     pub(crate) smoothed: Duration,
-    /// The resolution of the clock. The times of transmissions with equal timestamps may differ by
-    /// as much.
+    /// The resolution of the clock. Two transmissions with equal recorded times may have been sent
+    /// this far apart.
     pub(crate) resolution: Duration,
 }
 
-/// The state of RACK: the latest transmission among those that have arrived, and how much the path
-/// reorders segments.
+/// The state of RACK: the most recently sent of the segments that have arrived, and how much the
+/// path reorders segments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// The number of the latest transmission among those that have arrived. It is used in place of
-    /// RACK.xmit_ts.
+    /// The transmission number of the most recently sent segment that has arrived. It is used in
+    /// place of RACK.xmit_ts.
     order: u64,
-    /// RACK.end_seq: the end of the segment that was sent last among those that have arrived.
+    /// RACK.end_seq: the end of the most recently sent segment that has arrived.
     end: SeqNum,
-    /// RACK.rtt: the round-trip time of the segment that was sent last among those that have
-    /// arrived.
+    /// RACK.rtt: the round-trip time of the segment that has arrived most recently.
     round_trip: Duration,
     /// RACK.fack: the end of the highest segment that has arrived.
     pub(crate) forward: SeqNum,
     /// RACK.reordering_seen: whether the path is known to reorder segments.
     pub(crate) reordering_seen: bool,
-    /// RACK.reo_wnd_mult: the reordering window in quarters of the minimum round-trip time.
+    /// RACK.reo_wnd_mult: the size of the reordering window, in quarters of the minimum round-trip
+    /// time.
     multiplier: u32,
-    /// RACK.reo_wnd_persist: the number of recoveries until the multiplier is reset.
+    /// RACK.reo_wnd_persist: the number of further recoveries after which the multiplier is reset.
     persist: u32,
-    /// RACK.dsack_round: the sequence number up to which further duplicates do not widen the
-    /// reordering window. Thus it widens at most once in a round trip.
+    /// RACK.dsack_round: until this sequence number is acknowledged, further duplicates do not
+    /// widen the reordering window. The window therefore widens at most once per round trip.
     widened_until: Option<SeqNum>,
 }
 
@@ -81,9 +81,10 @@ impl Rack {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). `is_ambiguous` is called with the time
-    /// of a segment's last transmission. It returns whether the acknowledgement may be for an
-    /// earlier copy of the segment.
+    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). If the newest delivered segment was
+    /// retransmitted, its acknowledgement may have been caused by an earlier copy, and is then
+    /// ignored. `is_ambiguous` returns whether it may have been, given the time of the most recent
+    /// transmission.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,
@@ -123,14 +124,14 @@ impl Rack {
         }
     }
 
-    /// Handles reneging: the peer has discarded data after `una`. The earlier arrival of this data
-    /// therefore no longer proves that other data is lost.
+    /// Handles reneging: the peer has discarded data after `una`. The arrival of discarded data is
+    /// no evidence any more that data with lower sequence numbers is lost or reordered.
     pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
         self.forward = self.forward.earlier(una);
     }
 
-    /// Widens the reordering window (RFC 8985 §6.2 step 4). A segment has arrived twice, so it was
-    /// retransmitted too early.
+    /// Widens the reordering window (RFC 8985 §6.2 step 4). Called when a segment has arrived
+    /// twice: the original was only late, so it was retransmitted too early.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {
             self.widened_until = Some(nxt);
@@ -139,8 +140,8 @@ impl Rack {
         }
     }
 
-    /// Handles the end of a recovery. After [`PERSISTENCE`] recoveries without duplicates, the
-    /// reordering window is reset.
+    /// Handles the end of a recovery. After [`PERSISTENCE`] recoveries without a duplicate arrival,
+    /// the reordering window is reset.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -148,8 +149,8 @@ impl Rack {
         }
     }
 
-    /// Returns the reordering window (RACK.reo_wnd): how much later than its successors a segment
-    /// may arrive without counting as lost.
+    /// Returns the reordering window (RACK.reo_wnd). A segment counts as lost if it is not
+    /// acknowledged within the latest round-trip time and this window.
     fn window(&self, tolerance: &Tolerance) -> Duration {
         let borne = if !self.reordering_seen && tolerance.enough_evidence {
             Duration::ZERO
@@ -159,8 +160,8 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If the range may still
-    /// arrive, `wait` is raised to the time after which it counts as lost.
+    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If it is not, but will be
+    /// unless it arrives in time, `wait` becomes at least the time that is left.
     pub(crate) fn judge(
         &self,
         now: Instant,
@@ -169,8 +170,9 @@ impl Rack {
         wait: &mut Duration,
     ) -> Verdict {
         if !self.has_arrived_after(range.send_record.order, range.right) {
-            // Ranges that were sent only once are in the order of their transmission. Hence all
-            // later ranges may also still arrive.
+            // No segment that was sent after this range has arrived. Ranges without retransmissions
+            // are listed in the order of their transmission. If this range is one of them, the same
+            // holds for all ranges after it.
             return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
         let remaining = self.remaining(now, range, tolerance);
@@ -181,8 +183,8 @@ impl Rack {
         Verdict::Keep
     }
 
-    /// Decides whether a range is lost after a timeout. It is lost, unless it was sent so recently
-    /// that it may still arrive (RFC 8985 §6.3).
+    /// Decides whether a range is lost after a timeout. It is lost unless it was sent so recently
+    /// that its round trip and the reordering window are not over (RFC 8985 §6.3).
     pub(crate) fn judge_after_timeout(
         &self,
         now: Instant,

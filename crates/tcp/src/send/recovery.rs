@@ -1,5 +1,5 @@
-//! Loss recovery with a peer that supports SACK. Acknowledgements are processed in the order of RFC
-//! 8985 §5 to §7, and change the congestion window by RFC 6937.
+//! Loss recovery with a peer that supports SACK. Acknowledgements are processed by the steps of RFC
+//! 8985 §5 to §7. During recovery, they set the congestion window by the rules of RFC 6937.
 
 use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
@@ -17,7 +17,7 @@ use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// An acknowledgement, and the state of the sender when it arrived.
+/// An acknowledgement, and the state of the sender before it was processed.
 #[derive(Debug)]
 pub(crate) struct News<'a> {
     pub(crate) segment: Valid<'a>,
@@ -35,7 +35,7 @@ pub(crate) struct News<'a> {
 
 impl Connection {
     /// Processes a predicted acknowledgement of some or all data in flight. Returns false, without
-    /// any effect, if some of this data was retransmitted or is not in the scoreboard.
+    /// any effect, if some of the acknowledged data was retransmitted or is not in the scoreboard.
     #[inline(never)]
     pub(crate) fn process_ack_in_order(
         &mut self,
@@ -49,9 +49,8 @@ impl Connection {
     }
 
     /// Processes the acknowledgement of our SYN or FIN, if nothing else was in flight and no data
-    /// is missing. Returns whether it was processed. A SYN or FIN is not data, so its
-    /// acknowledgement measures the round-trip time, but does not enlarge the window (RFC 5681
-    /// §3.1).
+    /// is missing. Returns whether it was processed. The acknowledgement gives a round-trip sample.
+    /// It does not enlarge the congestion window, because a SYN or FIN is not data (RFC 5681 §3.1).
     pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
@@ -109,8 +108,8 @@ impl Connection {
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
             core::array::from_fn(|index| beyond.get(index).copied());
-        // SACK blocks are processed in the order of sequence numbers. Otherwise data that has
-        // arrived in one batch would look reordered.
+        // SACK blocks are processed in the order of sequence numbers. In another order, the data of
+        // two blocks that has arrived in order would count as reordered.
         beyond.sort_unstable_by_key(|block| {
             block.map_or(u32::MAX, |block| block.left - self.snd.una)
         });
@@ -120,8 +119,8 @@ impl Connection {
         self.judge_news(now, news, duplicate);
     }
 
-    /// Returns `segment` together with the present state of the sender, before `segment` is
-    /// processed.
+    /// Returns `segment` together with the state of the sender at present. Must be called before
+    /// `segment` is processed.
     #[inline(always)]
     pub(crate) fn ack_context<'a>(
         &self,
@@ -139,22 +138,23 @@ impl Connection {
         }
     }
 
-    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit has sent. After a
-    /// loss, the window is reduced from this value (RFC 6675 §5 step 4.2).
+    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit has sent beyond the
+    /// window. After a loss, the new window is computed from this value (RFC 6675 §5 step 4.2).
     fn flight_size(&self) -> u32 {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
     /// Whether no data is known to be missing and no tail loss probe is unanswered. If so, an
-    /// acknowledgement of data that has arrived in order needs no loss detection.
+    /// acknowledgement without SACK blocks needs no loss detection.
     pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
         let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
         loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
     }
 
-    /// Processes delivered and lost data. Measures the round-trip time, detects losses, and updates
-    /// the window and the timers. Called for acknowledgements with and without SACK blocks.
+    /// Processes an acknowledgement whose delivered data is known: measures the round-trip time,
+    /// detects losses, and updates the window and the timers. `duplicate` is the data that a D-SACK
+    /// block reports as received twice, if there is one.
     pub(crate) fn judge_news(
         &mut self,
         now: Instant,
@@ -187,8 +187,8 @@ impl Connection {
             self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Processes an acknowledgement of data that has arrived in order, if it leaves other data in
-    /// flight, or if its data was sent in several bursts.
+    /// Does the work of [`Self::process_ack_in_order`] for an acknowledgement that leaves data in
+    /// flight, or whose data was sent in several bursts.
     #[inline(never)]
     fn process_ack_of_part(
         &mut self,
@@ -200,10 +200,11 @@ impl Connection {
         self.process_ack_of_flight::<false>(now, ack, count, may_grow)
     }
 
-    /// Processes an acknowledgement of data that was sent once and has arrived in order. No data
-    /// may be missing. `WHOLE` is true if the data in flight is a single burst, and all of it is
-    /// acknowledged. No search for reordered data is needed, so the send records are not copied.
-    /// Returns false, without any effect, if these conditions do not hold.
+    /// Processes an acknowledgement of data that was sent once and has arrived in order. The caller
+    /// has made sure that no data is missing. With `WHOLE`, the data in flight must be a single
+    /// burst, of which all is acknowledged. Data in order cannot be reordered, so the send records
+    /// are not copied for a search. Returns false, without any effect, if some of the data was
+    /// retransmitted or the condition of `WHOLE` does not hold.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -223,7 +224,7 @@ impl Connection {
         };
         let Some(InOrderArrival { oldest, newest }) = arrival else { return false };
         let bytes = ack - oldest.left;
-        // No data is missing, so all data in flight is still in the network.
+        // No data is missing, so all bytes between SND.UNA and SND.NXT count as in flight.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
@@ -255,8 +256,8 @@ impl Connection {
         true
     }
 
-    /// Returns the input to congestion control from this acknowledgement. The acknowledgement has
-    /// revealed the loss of `lost` bytes.
+    /// Returns this acknowledgement as input to congestion control. It has revealed the loss of
+    /// `lost` bytes.
     #[inline(always)]
     fn summarize_ack(
         &mut self,
@@ -295,9 +296,11 @@ impl Connection {
     }
 
     /// Measures the round-trip time (RFC 6298) by the send records, and returns it for congestion
-    /// control. The timeout uses the oldest segment that was sent once, whose round-trip time
-    /// includes the peer's ACK delay. Congestion control uses the newest segment. If all segments
-    /// were retransmitted, the echoed timestamp shows which copy was acknowledged (RFC 7323 §4.2).
+    /// control. Two of the delivered segments are measured. The retransmission timeout uses the
+    /// oldest segment that was sent once, because its round-trip time includes the peer's ACK
+    /// delay. Congestion control uses the newest segment. If all delivered segments were
+    /// retransmitted, the echoed timestamp gives the sample, because it shows which copy was
+    /// acknowledged (RFC 7323 §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
@@ -332,8 +335,9 @@ impl Connection {
     }
 
     /// Detects losses (RACK_detect_loss, RFC 8985 §6.2 step 5), and returns the number of lost
-    /// bytes. Sets the reordering timer for data that may still arrive. Losses that confirm a held
-    /// Packet Too Big report are not counted, because congestion has not caused them.
+    /// bytes. Sets the reordering timer for data that may still arrive. If the segment that a held
+    /// Packet Too Big report quotes is lost, the report is applied. The result is then zero,
+    /// because the packet size and not congestion has caused the losses.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
         let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
@@ -351,14 +355,14 @@ impl Connection {
         lost
     }
 
-    /// Marks the ranges that `judge` finds lost, and reports each of them to congestion control.
-    /// Returns the number of lost bytes.
+    /// Marks the ranges that `judge` finds lost, and reports each of them to congestion control. A
+    /// path MTU probe is not reported. Returns the number of lost bytes, without those of a probe.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
         let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
-        // If only a path MTU probe is lost, it was too large. This loss does not indicate
-        // congestion.
+        // A path MTU probe that is lost outside recovery is assumed to be too large. This loss does
+        // not indicate congestion, so it is not reported.
         let may_be_probe = sender.loss.phase == Phase::Open;
         let mut probed = 0;
         let controller = sender.congestion.controller();
@@ -403,8 +407,8 @@ impl Connection {
         }
     }
 
-    /// Handles a report that the peer has received `block` twice. The reordering window is widened
-    /// before losses are detected (RFC 8985 §6.2 steps 4 and 5).
+    /// Handles a report that the peer has received `block` twice. Must be called before losses are
+    /// detected, because it widens the reordering window (RFC 8985 §6.2 steps 4 and 5).
     #[cold]
     fn note_duplicate(&mut self, block: SackBlock) {
         self.statistics.duplicates_reported += 1;
@@ -412,8 +416,8 @@ impl Connection {
         self.sender.path.note_duplicate(block.left, block.right);
     }
 
-    /// Handles an acknowledgement while data is missing, during recovery, or while a tail loss
-    /// probe is unanswered.
+    /// Handles an acknowledgement if data is missing, in recovery, if a tail loss probe is
+    /// unanswered, or if a duplicate is reported.
     fn process_ack_in_recovery(
         &mut self,
         now: Instant,
@@ -447,13 +451,13 @@ impl Connection {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
         // The acknowledgement that ends fast recovery has set the window to SSTHRESH. It must not
-        // enlarge the window further (RFC 5681 §3.2 step 6).
+        // enlarge the window in addition (RFC 5681 §3.2 step 6).
         let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
         } else if news.advanced && !ends_fast_recovery {
-            // Only acknowledgements that advance SND.UNA enlarge the window. Otherwise the arrival
-            // of a delayed segment would enlarge it.
+            // While data is missing, only acknowledgements that advance SND.UNA enlarge the window.
+            // A mere SACK, as for a reordered segment, does not.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
     }
@@ -468,7 +472,8 @@ impl Connection {
         let sacked = self.sender.scoreboard.sacked();
         self.sender.prr =
             Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
-        // Tahoe retransmits in slow start, as after a timeout.
+        // With Tahoe, lost data is retransmitted in slow start, in the same phase as after a
+        // timeout.
         let is_fast = self.sender.congestion.controller().fast_recovery() != FastRecovery::None;
         let loss = &mut self.sender.loss;
         loss.phase = if is_fast { Phase::FastRecovery } else { Phase::AfterTimeout };
@@ -477,9 +482,9 @@ impl Connection {
         loss.tail_probe = None;
     }
 
-    /// Reduces the congestion window for a loss of data at or after `end`. Does nothing if a CE
-    /// mark has already reduced the window for this data (RFC 3168 §6.1.2). Returns whether the
-    /// window was reduced.
+    /// Reduces the congestion window for a loss of data at or after `end`. If a CE mark has already
+    /// reduced the window for this data, the window is not reduced again, and the result is false
+    /// (RFC 3168 §6.1.2). A controller that governs recovery is told of the loss in any case.
     pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
         let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
@@ -515,11 +520,12 @@ impl Connection {
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
-    /// Reduces the congestion window for a loss that a tail loss probe has repaired. No other
-    /// mechanism detects such a loss (RFC 8985 §7.4.2 case 3).
+    /// Reduces the congestion window for a loss that a tail loss probe has repaired. Loss detection
+    /// does not see such a loss, because the probe has arrived before it counted as lost (RFC 8985
+    /// §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        // A late duplicate may show that an earlier recovery was spurious, but must not undo this
-        // reduction.
+        // Evidence that an earlier recovery was spurious may still arrive. It must not undo the
+        // reduction below.
         self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
         let reduces = self.reduce_for_loss(flight, end);
@@ -531,9 +537,9 @@ impl Connection {
         }
     }
 
-    /// Handles a retransmission timeout. All data in flight counts as lost, except data sent so
+    /// Handles a retransmission timeout. Data in flight counts as lost, unless it was sent so
     /// recently that it may still arrive (RFC 8985 §6.3). If the peer has discarded data that it
-    /// had SACKed, all SACK information is discarded (RFC 2018 §8).
+    /// had SACKed, all SACKed data counts as not received (RFC 2018 §8).
     pub(super) fn recover_from_timeout(&mut self, now: Instant, first: bool) {
         if self.sender.scoreboard.is_reneged() {
             self.statistics.reneged += 1;
@@ -542,8 +548,8 @@ impl Connection {
         }
         let flight = self.flight_size();
         // F-RTO is used for a timeout outside recovery, or if its own retransmission has timed out.
-        // In any other recovery, it cannot distinguish late segments from lost ones (RFC 5682
-        // §3.1).
+        // In any other recovery, segments were retransmitted already, so an acknowledgement of them
+        // would not show that the timeout was spurious (RFC 5682 §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
         let asks_again = self.sender.loss.frto == Frto::Retransmitted;
         if begins {
@@ -601,9 +607,9 @@ impl Connection {
 }
 
 /// Returns the first block if it is a D-SACK block (RFC 2883 §4). Such a block lies below the
-/// acknowledgement number `ack` of its segment, or within the second block. SND.UNA must not be
-/// used instead of `ack`, because it may have advanced since the segment was sent. Then a block
-/// with new data would look like a duplicate (§5).
+/// acknowledgement number `ack` of its segment, or within the second block. `ack` must not be
+/// replaced by SND.UNA. If acknowledgements were reordered, SND.UNA may be higher, and a block of
+/// this segment below it would wrongly count as a duplicate (§5).
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);

@@ -5,10 +5,10 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// The time for which a minimum round-trip time remains valid.
+/// The time for which a measured minimum of the round-trip time remains valid.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
-/// The largest round-trip sample. This limit prevents overflow.
+/// The upper limit of a round-trip sample, which prevents overflow.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The limits of the retransmission timeout.
@@ -17,12 +17,12 @@ pub struct RtoLimits {
     /// The timeout before the first sample: 1 s by RFC 6298 (2.1).
     pub initial: Duration,
     /// The minimum timeout. RFC 6298 (2.4) requires 1 s. Linux and the modern profile use 200 ms,
-    /// so that a loss on a short path does not cost thousands of round trips.
+    /// because a timeout of 1 s on a path with a short round-trip time takes thousands of round
+    /// trips.
     pub minimum: Duration,
     /// The maximum timeout: at least 60 s by RFC 6298 (2.5).
     pub maximum: Duration,
-    /// G (RFC 6298 §2), the resolution of the clock: one nanosecond, if the host's clock is that
-    /// precise.
+    /// G (RFC 6298 §2), the resolution of the clock: one nanosecond for a precise clock.
     pub granularity: Duration,
 }
 
@@ -34,12 +34,13 @@ pub(crate) struct RoundTrip {
     variation: Duration,
     /// The retransmission timeout without backoff. Invariant: at most the configured maximum.
     rto: Duration,
-    /// The number of times that the timeout has been doubled.
+    /// The number of times that the timeout has been doubled since the most recent sample.
     backoff: u32,
-    /// The time of the last backoff. Segments that were sent before it give no sample.
+    /// The time when the timer most recently expired, after which no sample is taken from segments
+    /// that were sent before it.
     expired: Instant,
-    /// The acknowledgement number that ends the measurement in progress. The measured segment must
-    /// have been sent only once (Karn's algorithm).
+    /// The acknowledgement number that ends the measurement in progress. If the measured segment is
+    /// retransmitted, the measurement ends without a result (Karn's algorithm).
     expected: SeqNum,
     /// The time when the measured segment was sent. [`Instant::NEVER`] if no segment is being
     /// measured.
@@ -114,15 +115,16 @@ impl RoundTrip {
         }
     }
 
-    /// Stops the measurement, because the segment is retransmitted and its acknowledgement will be
-    /// ambiguous (Karn's algorithm).
+    /// Stops the measurement in progress without a result. Called when a segment is retransmitted:
+    /// the coming acknowledgement could be for either copy (Karn's algorithm).
     pub(crate) const fn stop_timing(&mut self) {
         self.timed = Instant::NEVER;
     }
 
-    /// Processes the acknowledgement number `ack`, and takes a sample if it ends the measurement in
-    /// progress. If no segment is being measured, the sample is the value of `echoed`: the
-    /// round-trip time by the timestamp that the acknowledgement echoes, if any.
+    /// Processes the acknowledgement number `ack`, and takes a sample from it. If a segment is
+    /// being measured, the sample is its round-trip time, once `ack` covers it. If none is being
+    /// measured, the sample is the result of `echoed`: the round-trip time that the echoed
+    /// timestamp shows, if there is one.
     pub(crate) fn on_acknowledged(
         &mut self,
         limits: &RtoLimits,
@@ -141,27 +143,27 @@ impl RoundTrip {
         }
     }
 
-    /// Takes the round-trip time of a segment that was sent once as a sample.
+    /// Takes as a sample the round-trip time of a segment that was sent only once.
     pub(crate) fn measure(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         self.timed = Instant::NEVER;
         self.sample(limits, now, round_trip);
     }
 
     /// Takes a sample from the acknowledgement of the measured segment, although the connection
-    /// ignores this acknowledgement (`TCP_DEFER_ACCEPT`). Copies of the acknowledgement that arrive
-    /// later give no sample.
+    /// ignores this acknowledgement (`TCP_DEFER_ACCEPT`). If the peer repeats the acknowledgement
+    /// later, that copy must give no sample, since it would include the delay.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // Segments sent until now give no further sample. Times are compared in whole milliseconds,
-        // so the limit is rounded up.
+        // No segment that was sent until now may give another sample. Times are compared in whole
+        // milliseconds, so the limit is one millisecond later.
         self.expired = now + Duration::from_millis(1);
     }
 
-    /// Updates the recent minimum of the round-trip time, and returns it. A minimum expires,
-    /// because paths change.
+    /// Updates the recent minimum of the round-trip time, and returns it. A minimum expires after
+    /// [`SHORTEST_HOLDS`], because the path may change.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
         if self.shortest >= round_trip || now >= self.shortest_until {
             (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
@@ -174,20 +176,20 @@ impl RoundTrip {
         (self.shortest != Duration::MAX).then_some(self.shortest)
     }
 
-    /// Doubles the timeout after it has expired (RFC 6298 (5.5)).
+    /// Doubles the timeout. Called when it has expired (RFC 6298 (5.5)).
     pub(crate) fn back_off(&mut self, now: Instant) {
         self.expired = now;
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Permits samples of segments that were sent before the last expiry of the timer, because that
-    /// expiry was spurious.
+    /// Permits samples from segments that were sent before the most recent expiry of the timer.
+    /// Called when that expiry has proved spurious.
     pub(crate) fn accept_late_samples(&mut self) {
         self.expired = Instant::ZERO;
     }
 
-    /// Sets the timeout to 3 s if the SYN was retransmitted, because the initial timeout was too
-    /// short for the path (RFC 6298 (5.7)).
+    /// Sets the timeout to 3 s if the SYN was retransmitted and no round-trip time was measured.
+    /// The initial timeout was perhaps too short for the path (RFC 6298 (5.7)).
     #[inline]
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
         if self.backoff > 0 && self.smoothed == Duration::MAX {
@@ -199,18 +201,19 @@ impl RoundTrip {
 
     /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
-    /// A segment that was sent before the last expiry of the timer gives no sample. This holds even
-    /// if the segment was sent once, or a timestamp identifies the acknowledged copy. If its first
-    /// acknowledgement was lost, the present acknowledgement answers the retransmission. The sample
-    /// would then include our own timeout. Each such sample would lengthen the next timeout, up to
-    /// the maximum. New segments are measured instead, as RFC 6298 (5.7) requires without
-    /// timestamps. Times are compared in milliseconds, the unit of timestamps.
+    /// A segment that was sent before the most recent expiry of the timer gives no sample. This
+    /// holds even if it was sent only once, or a timestamp identifies the acknowledged copy. The
+    /// reason is that its first acknowledgement may have been lost. The present acknowledgement is
+    /// then the answer to a retransmission, and the sample would include our own timeout. Such
+    /// samples would lengthen the timeout again and again, up to the maximum. The next sample comes
+    /// from a segment that was sent after the expiry. Times are compared in milliseconds, the unit
+    /// of timestamps.
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
-        // This limit exceeds any timeout, and prevents overflow below.
+        // The limit is longer than any timeout. It prevents overflow in the computation below.
         let sample = round_trip.min(LONGEST).as_nanos();
         let (smoothed, variation) = if self.smoothed == Duration::MAX {
             (sample, sample / 2)
@@ -290,7 +293,8 @@ mod tests {
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
     }
 
-    /// RFC 6298 §4: the resolution of the clock is added even if the variation is zero.
+    /// RFC 6298 §4: the timeout exceeds the smoothed round-trip time by at least the resolution of
+    /// the clock, even if the variation is zero.
     #[test]
     fn a_steady_round_trip_adds_the_resolution_of_the_clock() {
         let mut rtt = RoundTrip::new(&LIMITS);
@@ -300,8 +304,8 @@ mod tests {
         assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(501));
     }
 
-    /// RFC 8985 §6.2 step 1: a minimum expires, so that a longer round-trip time after a change of
-    /// the path becomes the new minimum.
+    /// RFC 8985 §6.2 step 1: a minimum expires after five minutes. If the path has become longer,
+    /// the longer round-trip time is then the minimum.
     #[test]
     fn a_minimum_round_trip_expires_after_five_minutes() {
         let mut rtt = RoundTrip::new(&LIMITS);

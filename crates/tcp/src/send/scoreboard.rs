@@ -1,17 +1,17 @@
 //! The SACK scoreboard (RFC 6675 §3) with transmission times (RFC 8985 §5.2). For every range in
 //! flight it stores when the range was sent, and whether it is in the network, SACKed or lost.
 //!
-//! Segments sent at the same instant form one range, which is split only by SACK blocks and
-//! retransmissions. Other modules detect losses.
+//! Segments sent at the same instant form one range. Only SACK blocks and retransmissions split it.
+//! The scoreboard stores losses, but other modules detect them.
 
 use super::delivery::{Delivery, SendRecord};
 use super::sent_ranges::SentRanges;
 use crate::compact::pack::packed;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// The maximum number of ranges. It limits memory if a peer SACKs single bytes, or if the window
-/// holds very many bursts. SACK blocks that would need more ranges are ignored, and later bursts
-/// are joined with the last range.
+/// The maximum number of ranges. It limits the memory if a peer SACKs single bytes, or if very many
+/// bursts are in flight. At the limit, SACK blocks that would need more ranges are ignored, and new
+/// bursts are joined with the final range.
 const MOST_RANGES: usize = 4_096;
 
 /// The state of a range of sent data.
@@ -21,7 +21,7 @@ pub(crate) enum Fate {
     InFlight,
     /// The peer has SACKed the range, but may still discard the data (RFC 2018 §8).
     Sacked,
-    /// The range is assumed to be lost, and was not retransmitted since then.
+    /// The range is assumed to be lost, and has not been retransmitted since it was found lost.
     Lost,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct SentRange {
     /// The sequence number after the range.
     pub(crate) right: SeqNum,
     pub(crate) fate: Fate,
-    /// The record of the range's last transmission.
+    /// The record of the most recent transmission of the range.
     pub(crate) send_record: SendRecord,
 }
 
@@ -42,31 +42,31 @@ impl SentRange {
     }
 }
 
-/// The first and the last of the ranges that an acknowledgement newly covers, if their data has
-/// arrived in order.
+/// Two of the ranges that an acknowledgement newly covers, the first and the final one, if all of
+/// them have arrived in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InOrderArrival<'a> {
-    /// The range that was sent first.
+    /// The first of the ranges, which was sent before the others.
     pub(crate) oldest: &'a SentRange,
-    /// The range that was sent last.
+    /// The final range, which was sent after the others.
     pub(crate) newest: &'a SentRange,
 }
 
-/// The ranges from SND.UNA to SND.NXT, in order and without gaps.
-///
-/// Invariant: `sacked` and `lost` are the total lengths of the ranges in these states.
+/// The ranges of sent data from SND.UNA to SND.NXT, in the order of sequence numbers and without
+/// gaps.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent_ranges: SentRanges,
-    /// The sequence number at which the search for lost ranges starts. No range before it is lost.
+    /// The sequence number at which the search for lost ranges starts. No range before it is marked
+    /// lost.
     search_from: SeqNum,
     /// The number of SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// The number of transmissions since the connection was opened. Each send record is numbered by
-    /// the value of this counter.
+    /// The number of transmissions since the connection was opened. After each transmission, its
+    /// value is the number of that transmission.
     send_records: u64,
-    /// The start of the first range and the end of the last range.
+    /// The start of the first range and the end of the final range.
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
@@ -117,13 +117,13 @@ impl Scoreboard {
         self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// Returns the number of the latest transmission, which is the largest [`SendRecord::order`] so
-    /// far.
+    /// Returns the number of the most recent transmission, which is the largest
+    /// [`SendRecord::order`] so far.
     pub(crate) const fn last_order(&self) -> u64 {
         self.send_records
     }
 
-    /// Returns the last range, unless the peer has SACKed it.
+    /// Returns the range with the highest sequence numbers. `None` if the peer has SACKed it.
     pub(crate) fn last_unacknowledged(&self) -> Option<&SentRange> {
         self.sent_ranges.back().filter(|range| range.fate != Fate::Sacked)
     }
@@ -159,7 +159,7 @@ impl Scoreboard {
         self.send_records += 1;
     }
 
-    /// Adds `length` bytes, which are sent now, to the last burst.
+    /// Adds `length` bytes, which are sent now, to the range of the most recent burst.
     pub(crate) fn extend_burst(&mut self, length: u32) {
         if let Some(last) = self.sent_ranges.back_mut() {
             self.span.1 += length;
@@ -180,8 +180,8 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // The joined range takes the latest send record, so that no part of it counts as lost
-            // too early.
+            // The joined range takes the send record of the new data. With the older record, the
+            // new data would count as lost too early.
             send_record.order = self.send_records;
             last.send_record = send_record;
             return;
@@ -207,16 +207,17 @@ impl Scoreboard {
         }
     }
 
-    /// Returns all data in flight, if it is a single range that ends at `ack`.
+    /// Returns the range that contains all data in flight, if there is only one range and it ends
+    /// at `ack`.
     #[inline]
     pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
-    /// Returns the first and the last of the ranges that an acknowledgement of all data before
-    /// `ack` covers. `None` if there are no such ranges, or if any of them was retransmitted.
-    /// Without retransmissions, the first range was sent first and the last range was sent last. No
-    /// range may be SACKed or lost.
+    /// Returns the first and the final range that an acknowledgement of all data before `ack`
+    /// covers. `None` if it covers none, or if one of them was retransmitted. Without
+    /// retransmissions, ranges are in the order of their transmission. The caller has made sure
+    /// that no range is SACKed or lost.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
         debug_assert!(self.is_clean(), "data arrived in order while data is missing");
@@ -230,7 +231,8 @@ impl Scoreboard {
         Some(InOrderArrival { oldest, newest })
     }
 
-    /// Removes all data before `ack`, which has arrived [in order](Self::in_order_arrival_until).
+    /// Removes all data before `ack`. The caller knows from
+    /// [`in_order_arrival_until`](Self::in_order_arrival_until) that it has arrived in order.
     #[inline]
     pub(crate) fn remove_until(&mut self, ack: SeqNum) {
         self.sent_ranges.forget_until(ack);
@@ -297,8 +299,8 @@ impl Scoreboard {
         self.join_sacked(indices);
     }
 
-    /// Splits ranges so that some of them cover exactly the sequence numbers from `left` to
-    /// `right`, and returns their indices. Both numbers must lie within the data in flight.
+    /// Splits ranges at `left` and `right`, and returns the indices of the ranges between the two.
+    /// Both numbers must lie within the data in flight.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
         let sent_ranges = self.sent_ranges.all();
@@ -328,8 +330,9 @@ impl Scoreboard {
         index + 1
     }
 
-    /// Joins neighbouring SACKed ranges, whose send records are no longer needed. Thus a window
-    /// with a few holes has only a few ranges.
+    /// Joins the ranges at `indices`, which are SACKed, and their neighbours if these are SACKed
+    /// too. Their send records are not needed any more. Thus there are only a few ranges if there
+    /// are only a few holes.
     fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
             |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
@@ -343,9 +346,9 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost the ranges for which `is_lost` returns [`Verdict::Lost`], in sequence order.
-    /// Stops when `is_lost` returns [`Verdict::KeepAllFurther`]. Returns the number of bytes
-    /// marked.
+    /// Calls `is_lost` for each range in flight, in the order of sequence numbers, and marks the
+    /// range as lost if the result is [`Verdict::Lost`]. Stops if the result is
+    /// [`Verdict::KeepAllFurther`]. Returns the number of bytes marked.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
         for range in self.sent_ranges.iter_mut() {
@@ -374,13 +377,14 @@ impl Scoreboard {
         self.sent_ranges.ending_after(self.search_from).find(|range| range.fate == Fate::Lost)
     }
 
-    /// Records that all lost ranges before `seq` were retransmitted, so that the next search starts
-    /// at `seq`.
+    /// Records that all lost ranges before `seq` were retransmitted, so that
+    /// [`next_lost`](Self::next_lost) starts its search at `seq`.
     pub(crate) fn search_after(&mut self, seq: SeqNum) {
         self.search_from = seq;
     }
 
-    /// Marks all lost ranges as in flight again, because the recovery was spurious.
+    /// Marks all lost ranges as in flight. Called when a recovery, or the reason for marking them,
+    /// has proved spurious.
     pub(crate) fn forgive(&mut self) {
         for range in self.sent_ranges.iter_mut() {
             if range.fate == Fate::Lost {
@@ -395,8 +399,9 @@ impl Scoreboard {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Whether the peer has discarded SACKed data (RFC 2018 §8). If so, the peer has acknowledged
-    /// all data before a SACKed range, but not the range itself.
+    /// Whether the peer has discarded SACKed data (RFC 2018 §8). The evidence is that the first
+    /// unacknowledged range is SACKed: the peer has acknowledged all data before this range, but
+    /// not the range itself.
     pub(crate) fn is_reneged(&self) -> bool {
         self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }
@@ -455,12 +460,13 @@ impl Scoreboard {
     }
 }
 
-/// The decision about a range in flight, made by a caller of [`Scoreboard::mark_lost`].
+/// The decision about a range in flight, which the function passed to [`Scoreboard::mark_lost`]
+/// makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,
     Keep,
-    /// Neither this range nor any later range is lost.
+    /// Neither this range nor any range after it is lost.
     KeepAllFurther,
 }
 

@@ -1,6 +1,5 @@
-//! A queue of sent ranges. A single range is stored without an allocation. Connections with small
-//! requests and responses therefore need no allocation, because they never have more than one range
-//! in flight.
+//! A queue of sent ranges. If there is only one range, it is stored without an allocation. This is
+//! always so in connections with small requests and responses, which thus need no allocation.
 
 use super::scoreboard::SentRange;
 use alloc::collections::VecDeque;
@@ -8,7 +7,7 @@ use linerate_wire::SeqNum;
 
 /// The sent ranges of a connection, in sequence order.
 ///
-/// Invariant: if there is a range in `single`, `queue` is empty.
+/// Invariant: if `single` contains a range, `queue` is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SentRanges {
     single: Option<SentRange>,
@@ -69,7 +68,7 @@ impl SentRanges {
         self.single.take().or_else(|| self.queue.pop_front())
     }
 
-    /// Returns the only range, if it is stored in `single`.
+    /// Returns the range in `single`, which is then the only range.
     #[inline]
     pub(super) const fn single(&self) -> Option<&SentRange> {
         self.single.as_ref()
@@ -100,15 +99,17 @@ impl SentRanges {
         self.single.iter_mut().chain(&mut self.queue)
     }
 
-    /// Iterates over the ranges that end after `seq`.
+    /// Iterates over the ranges whose ends lie after `seq`.
     pub(super) fn ending_after(&self, seq: SeqNum) -> impl Iterator<Item = &SentRange> {
         let from = self.queue.partition_point(|range| !range.right.after(seq));
         let single = self.single.iter().filter(move |range| range.right.after(seq));
         single.chain(self.queue.range(from..))
     }
 
-    /// Returns all ranges as a queue, so that they can be split and merged.
-    // This method is not inlined, because it would occupy registers in callers that only append.
+    /// Returns the queue after moving a range in `single` to it, so that ranges can be split and
+    /// merged.
+    // If this method were inlined, it would occupy registers even in callers that only append a
+    // range.
     #[inline(never)]
     pub(super) fn all(&mut self) -> &mut VecDeque<SentRange> {
         if self.single.is_some() {

@@ -1,5 +1,5 @@
 //! The record of a loss recovery: the state to restore if the recovery proves spurious, and the
-//! evidence for that (RFC 3522, RFC 3708). `frto.rs` collects the evidence about timeouts.
+//! evidence for that (RFC 3522, RFC 3708). `frto.rs` collects further evidence after timeouts.
 
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// The maximum number of retransmitted ranges that are recorded for a recovery. If there are more,
-/// duplicates do not prove that the recovery was spurious.
+/// The maximum number of retransmitted ranges that are recorded for a recovery. If a recovery has
+/// more of them, reports of duplicates cannot undo it.
 const MOST_RANGES: usize = 256;
 
 /// A loss recovery that may be undone.
@@ -25,10 +25,10 @@ pub(crate) struct Undo {
     /// Whether the first retransmission of the recovery was sent.
     has_begun: bool,
     /// RetransmitTS (RFC 3522 §3.2 step 2): the timestamp of the first retransmission. `None`
-    /// before this retransmission, and after an acknowledgement was compared with it.
+    /// before this retransmission is sent, and once an acknowledgement was compared with it.
     retransmit_stamp: Option<u32>,
-    /// The retransmitted ranges that the peer has not yet reported as duplicates. `None` once
-    /// duplicates cannot prove that the recovery was spurious.
+    /// The retransmitted ranges that the peer has not yet reported as duplicates. `None` if reports
+    /// of duplicates cannot undo this recovery any more.
     unexplained: Option<Vec<SackBlock>>,
 }
 
@@ -46,13 +46,14 @@ impl Undo {
             self.has_begun = true;
             // An acknowledgement echoes the timestamp of the segment that has filled the hole at
             // SND.UNA. Eifel detection therefore applies only to a retransmission of the oldest
-            // unacknowledged segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older
-            // segment, perhaps retransmitted in the previous recovery, would look like an answer.
+            // unacknowledged segment (RFC 3522 §3.2). After the retransmission of another segment,
+            // the next acknowledgement would be for an older segment, perhaps retransmitted in the
+            // previous recovery. It would wrongly look like an answer to the retransmission.
             self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
         let Some(ranges) = &mut self.unexplained else { return };
-        // If a range was retransmitted twice, one duplicate does not show whether the original has
-        // arrived.
+        // A range that was retransmitted twice may arrive twice even if the original was lost.
+        // Duplicates then show nothing.
         if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
             self.unexplained = None;
         } else if let Some(last) = ranges.last_mut().filter(|last| last.right == range.left) {
@@ -69,9 +70,9 @@ impl Undo {
     }
 
     /// Handles a report that the peer has received `range` twice. Returns whether every
-    /// retransmission has now arrived as a duplicate. If so, all originals have arrived (RFC 3708
-    /// §2). If `range` was not retransmitted, the network has duplicated it, and the report proves
-    /// nothing.
+    /// retransmission has now arrived as a duplicate. If so, all original segments have arrived too
+    /// (RFC 3708 §2). If `range` was not retransmitted in this recovery, the network has duplicated
+    /// it, and the report is no evidence.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
@@ -98,8 +99,8 @@ impl Connection {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
 
-    /// Records the retransmission of `range`. A tail loss probe is not recorded, because it does
-    /// not belong to any recovery.
+    /// Records the retransmission of `range`. A tail loss probe, which is sent outside recovery, is
+    /// not recorded.
     pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
         let recovers = self.sender.loss.phase != Phase::Open;
         if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
@@ -107,8 +108,8 @@ impl Connection {
         }
     }
 
-    /// Undoes the present or the last recovery, if the acknowledgement `news` proves that it was
-    /// spurious.
+    /// Undoes the recovery in progress or the most recent recovery, if the acknowledgement `news`
+    /// shows that it was spurious.
     pub(super) fn judge_recovery(
         &mut self,
         now: Instant,
@@ -122,9 +123,9 @@ impl Connection {
         }
     }
 
-    /// Whether the acknowledgement proves that nothing was lost. One proof is that every
-    /// retransmission has arrived as a duplicate (RFC 3708). Another proof is that the first
-    /// acceptable acknowledgement after the first retransmission echoes an earlier timestamp (Eifel
+    /// Whether the acknowledgement shows that nothing was lost. It does if every retransmission has
+    /// now arrived as a duplicate (RFC 3708). The first acceptable acknowledgement after the first
+    /// retransmission also does, if it echoes a timestamp from before this retransmission (Eifel
     /// detection, RFC 3522 §3.2 steps 3 to 5).
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
         let Some(undo) = &mut self.sender.undo else { return false };
@@ -132,9 +133,10 @@ impl Connection {
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // If all earlier acknowledgements were lost, the timestamp in an acknowledgement of all
-        // data proves nothing, so the recovery is not undone. The exception is a peer that has sent
-        // D-SACKs before, because it would have reported the retransmission as a duplicate.
+        // An acknowledgement of all data may echo an old timestamp only because all
+        // acknowledgements before it were lost. Therefore it does not undo the recovery. The
+        // exception is a peer that has sent D-SACKs before. It would have reported the
+        // retransmission as a duplicate if it had arrived before this acknowledgement was sent.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;
@@ -142,22 +144,23 @@ impl Connection {
         let Some(stamp) = stamp else { return false };
         let echo = self.timestamps.of(&news.segment).map_or(0, |timestamps| timestamps.echo);
         let is_original = echo != 0 && before(echo, stamp);
-        // The original has arrived after segments that were sent after it. Hence the path reorders
-        // segments (RFC 8985 §6.2 step 3).
+        // Recovery began because segments that were sent after the original had arrived before it.
+        // Hence the path reorders segments (RFC 8985 §6.2 step 3).
         self.sender.rack.reordering_seen |=
             is_original && self.sender.loss.phase == Phase::FastRecovery;
         is_original
     }
 
-    /// Whether a timeout was spurious, because a segment that was not retransmitted has arrived
-    /// after it (RFC 5682 §3.1). Segments with data that acknowledge nothing new are ignored.
+    /// Passes the acknowledgement to F-RTO, and returns whether it shows that the timeout was
+    /// spurious (RFC 5682 §3.1). Segments with data that acknowledge nothing new are ignored,
+    /// because they are no duplicate ACKs.
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // SND.WND does not yet include the window of this acknowledgement, so its right edge is
+        // SND.WND is updated only after this step. The right edge of the peer's window is therefore
         // computed from the segment.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
@@ -170,19 +173,21 @@ impl Connection {
         verdict == FrtoVerdict::Spurious
     }
 
-    /// Undoes a spurious timeout. Segments that were sent before the timeout were only late, so
-    /// their round-trip times are valid samples.
+    /// Undoes a spurious timeout. The segments that were sent before the timeout were only late, so
+    /// their round-trip times become valid samples.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
         self.sender.rtt.accept_late_samples();
         self.undo(now);
     }
 
-    /// Restores the congestion window, and ends a recovery in progress, because nothing was lost.
+    /// Restores the congestion window from before the recovery, because nothing was lost. Ends the
+    /// recovery if it is in progress.
     fn undo(&mut self, now: Instant) {
         self.statistics.spurious_recoveries += 1;
         if let Some(undo) = self.sender.undo.take() {
             self.sender.congestion.restore(undo.before);
-            // The segment size may have been reduced after the state was saved.
+            // The saved state may have a larger segment size than the present one, which a smaller
+            // path MTU has reduced.
             let full = self.full_segment();
             self.sender.congestion.controller().window_mut().set_mss(full);
         }

@@ -1,15 +1,15 @@
-//! The part of the congestion window that the application uses (RFC 7661 §4.2).
+//! The record of how much of the congestion window the application has used (RFC 7661 §4.2).
 
 use crate::compact::pack::packed;
 use linerate_wire::SeqNum;
 
-/// The recent maximum of the data in flight.
+/// The recent maximum of the data in flight, recorded at the ends of output.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
-    /// The maximum of FlightSize in bytes.
+    /// The maximum in bytes.
     largest: u32,
-    /// SND.NXT at the time of the maximum. Once this number is acknowledged, the next recorded
-    /// flight replaces the maximum, even if that flight is smaller.
+    /// SND.NXT when the maximum was recorded. Once this number is acknowledged, the next recorded
+    /// amount replaces the maximum, even if it is smaller.
     until: SeqNum,
 }
 
@@ -20,22 +20,23 @@ impl Usage {
         Self { largest: 0, until: start }
     }
 
-    /// Records the data in flight, from `una` to `nxt`, when no more segments can be sent.
+    /// Records that `flight` bytes, from `una` to `nxt`, are in flight. Called when no more
+    /// segments can be sent.
     pub(crate) fn note(&mut self, una: SeqNum, nxt: SeqNum, flight: u32) {
         if !una.before(self.until) || flight > self.largest {
             (self.largest, self.until) = (flight, nxt);
         }
     }
 
-    /// Whether the recorded flight was empty, and no data was sent since then. `nxt` is the present
-    /// value of SND.NXT.
+    /// Whether zero bytes were recorded most recently, and no data was sent since then. `nxt` is
+    /// the present value of SND.NXT.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }
 
-    /// Whether the recorded flight, the largest of the last round trip, exceeds half of `cwnd`.
-    /// Slow start doubles `cwnd` in a round trip, so such a flight may have filled the window when
-    /// it was sent. The sender is then cwnd-limited, not application-limited.
+    /// Whether the recent maximum exceeds half of `cwnd`. Slow start doubles `cwnd` in a round
+    /// trip. A flight that exceeds half of it now may thus have filled the window when it was sent,
+    /// and the sender counts as cwnd-limited.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
         cwnd / 2 < self.largest
     }

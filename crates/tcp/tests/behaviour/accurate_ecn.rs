@@ -77,7 +77,8 @@ fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
 }
 
 /// RFC 9768, tables 2 and 3: the ACE field of a SYN-ACK encodes the ECN codepoint with which the
-/// SYN arrived. The ACE field of the final ACK encodes that of the SYN-ACK.
+/// SYN arrived. In the same way, the ACE field of the final ACK encodes the codepoint with which
+/// the SYN-ACK arrived.
 #[test]
 fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
@@ -97,8 +98,8 @@ fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack(
     }
 }
 
-/// RFC 9768, table 2: the flags of the SYN-ACK select AccECN, RFC 3168 or no ECN. §3.1.3 rules on
-/// flags to which the table gives no meaning.
+/// RFC 9768, table 2: the flags of the SYN-ACK select AccECN, RFC 3168 or no ECN. A combination of
+/// flags that the table does not define selects AccECN (§3.1.3).
 #[test]
 fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
@@ -173,8 +174,8 @@ fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     host.expect("6. 989:989(0) ack 1001");
 }
 
-/// RFC 9768 §3.1.4.2, §3.1.5: the first SYN determines the mode, which also applies to the answer
-/// to a later SYN without a request.
+/// RFC 9768 §3.1.4.2, §3.1.5: the first SYN determines the mode of the connection. A later SYN may
+/// lack the request, and is then answered in the mode of the first SYN.
 #[test]
 fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -185,7 +186,8 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(is_accurate(&host));
     assert_eq!(sends(&mut host, 1_000), [Ecn::NotEct]);
 
-    // A connection that began without ECN continues without ECN.
+    // A connection whose first SYN requested no ECN continues without ECN, even if a later SYN
+    // requests AccECN.
     let mut host = Script::accept(&ACCEPT, "S 0:0(0) win 65535 mss 1000");
     host.expect("S. 0:0(0) ack 1");
     host.send(SYN);
@@ -204,15 +206,16 @@ fn a_peer_that_requests_both_modes_is_reset() {
         host.expect("R. 1:1(0) ack 1");
         assert_eq!(host.connection.error(), Some(Error::Contradiction));
     }
-    // A host without AccECN cannot detect the contradiction.
+    // A host without AccECN ignores the flag that distinguishes the two requests, so it sends no
+    // reset.
     let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
     host.expect("SE. 0:0(0) ack 1");
     host.send(SYN);
     host.expect("SE. 0:0(0) ack 1");
 }
 
-/// RFC 9768 §3.1.5: a peer that repeats or omits its request does not contradict itself. A peer
-/// that requests the current mode does not either.
+/// RFC 9768 §3.1.5: the second SYN may repeat the request of the first, or request nothing. Neither
+/// is a contradiction, so the connection is not reset.
 #[test]
 fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
@@ -232,7 +235,7 @@ fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     host.expect("SEW 0:0(0)");
 }
 
-/// RFC 9768 §3.1.5: the first SYN-ACK determines the mode. Later SYNs and SYN-ACKs do not change
+/// RFC 9768 §3.1.5: once a SYN-ACK has determined the mode, later SYNs and SYN-ACKs do not change
 /// it, even if their flags would select another mode.
 #[test]
 fn flags_of_later_syns_are_ignored() {
@@ -286,8 +289,8 @@ fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. Marks on the SYN-ACK count only once,
-/// even if it is repeated with another mark.
+/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. If a SYN-ACK with a mark is repeated,
+/// and the repetition is marked too, only one mark is counted.
 #[test]
 fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
@@ -308,8 +311,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // Here the segment that the endpoint itself has sent was marked, so the endpoint reduces its
-    // window. A server also counts the mark (table 4).
+    // The peer now reports a mark on our own SYN or SYN-ACK, so our endpoint reduces its window. A
+    // mark on the SYN-ACK is also counted (table 4), but a mark on the SYN is not.
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -322,7 +325,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
 }
 
 /// RFC 9768 §3.2.2.3: an endpoint sends Not-ECT if the path has changed the codepoint of its SYN or
-/// SYN-ACK. It still reports marks and responds to them.
+/// SYN-ACK. It still reports marks on received segments, and responds to marks that the peer
+/// reports.
 #[test]
 fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
@@ -393,7 +397,7 @@ fn every_segment_carries_the_current_counter() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // The answer to a segment outside the window carries the counter, too.
+    // Even the answer to a segment outside the window carries the counter.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
@@ -420,7 +424,8 @@ fn only_packets_that_are_acceptable_are_counted() {
     host.take_sent();
 }
 
-/// RFC 9768 §3.2.2.5.1: an acknowledgement is sent at once for every second mark at the latest.
+/// RFC 9768 §3.2.2.5.1: the first mark after unmarked data is acknowledged at once. Of the marks
+/// that follow directly, every second one is.
 #[test]
 fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
@@ -509,8 +514,9 @@ fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 9768 §3.2.2.2, appendix A.1: if a later acknowledgement has overtaken an acknowledgement,
-/// the counter in the overtaken one is ignored.
+/// RFC 9768 §3.2.2.2, appendix A.1: acknowledgements may arrive in another order than they were
+/// sent. The counter of an acknowledgement is ignored if a later acknowledgement has already
+/// arrived. Otherwise, its lower value would look like a counter that has wrapped.
 #[test]
 fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
@@ -523,12 +529,13 @@ fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     assert_eq!(counts(&host).delivered, 2);
     host.send("7. 1:1(0) ack 6001");
     assert_eq!(counts(&host).delivered, 2);
-    // A further SACK block shows that the feedback is new.
+    // A SACK block that no earlier acknowledgement had shows that the feedback is new.
     host.send("0. 1:1(0) ack 6001 sack 8001-9001");
     assert_eq!(counts(&host).delivered, 3);
 }
 
-/// An acknowledgement that acknowledges nothing new has a newer counter if its timestamp is newer.
+/// If two acknowledgements have equal acknowledgement numbers, the one with the later timestamp has
+/// the newer counter.
 #[test]
 fn a_newer_timestamp_marks_new_feedback() {
     let mut host = Script::connect(&Config { timestamps: true, ..REQUEST });
@@ -541,8 +548,9 @@ fn a_newer_timestamp_marks_new_feedback() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have
-/// wrapped is assumed to have wrapped.
+/// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: here an acknowledgement of eight segments follows a mark, and
+/// its counter is unchanged. If the peer's options do not arrive, the counter is assumed to have
+/// wrapped, which means eight further marks.
 #[test]
 fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
@@ -563,8 +571,9 @@ fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     }
 }
 
-/// RFC 9768 §3.2.2.5.2: once all data sent before the last mark is acknowledged, an unchanged
-/// counter can only mean that nothing was marked.
+/// RFC 9768 §3.2.2.5.2: all data that was in flight when the mark was reported is acknowledged.
+/// Later, the counter is unchanged in an acknowledgement of nine segments. No mark is then more
+/// likely than eight marks, so no mark is counted.
 #[test]
 fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -662,7 +671,7 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
     assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
     assert!(!counts(&host).sends_options);
-    // Options that the peer sends are still processed, although we send none.
+    // We no longer send options, but the options that the peer sends are still processed.
     host.write(100);
     host.take_sent();
     host.send("5. 101:101(0) ack 201 ecn0 =101");
@@ -691,9 +700,9 @@ fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     assert!(!counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported on two acknowledgements, and after
-/// that only on some acknowledgements. A counter of marked bytes is reported on every
-/// acknowledgement.
+/// RFC 9768 §3.2.3.3: when a byte counter begins to grow, the next two acknowledgements report it.
+/// While it continues to grow, only some acknowledgements do. The counter of marked bytes is an
+/// exception: every acknowledgement reports its growth.
 #[test]
 fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
@@ -719,8 +728,8 @@ fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     host.expect_nothing();
 }
 
-/// RFC 9768 §3.2.3.3: the first two SACK blocks take precedence over the option. The option takes
-/// precedence over the third block.
+/// RFC 9768 §3.2.3.3: if space for TCP options is short, the AccECN option takes precedence over
+/// the third SACK block, but not over the first two.
 #[test]
 fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
@@ -754,8 +763,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     }
 }
 
-/// SACK blocks for which an acknowledgement with the option has no room are sent on another
-/// acknowledgement.
+/// The AccECN option may displace SACK blocks from an acknowledgement. These blocks are sent on a
+/// second acknowledgement.
 #[test]
 fn sack_blocks_displaced_by_the_option_are_reported_later() {
     let mut host =
@@ -780,8 +789,8 @@ fn sack_blocks_displaced_by_the_option_are_reported_later() {
     }
 }
 
-/// The first segment with a changed ACE field misses header prediction, and the next segment with
-/// the same value is predicted again. A CE mark on received data also causes only one miss.
+/// If the ACE field has changed, only the first segment with the new value misses header
+/// prediction. A CE mark on received data also causes only one miss.
 #[test]
 fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);
@@ -831,7 +840,7 @@ fn data_on_a_syn_is_not_counted() {
     host.read(100);
     host.write(100);
     host.expect("6S. 0:0(0) ack 101 ecn0 =1,0,1");
-    // Data is Not-ECT until the client is known to be in AccECN mode.
+    // Data is Not-ECT until the final ACK of the handshake shows that the client is in AccECN mode.
     assert_eq!(host.expect("P5. 1:101(100) ack 101").ecn, Ecn::NotEct);
     host.send("5. 101:101(0) ack 101");
     assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (0, 0));
@@ -870,7 +879,7 @@ fn a_connection_from_a_syn_cookie_has_the_mode_of_its_first_acknowledgement() {
     }
 }
 
-/// A peer that reports absurd counters harms only its own connection.
+/// Absurd counters in the peer's feedback make its own connection slower, and have no other effect.
 #[test]
 fn absurd_counters_and_options_only_slow_the_connection_down() {
     let mut host = client(&REQUEST);

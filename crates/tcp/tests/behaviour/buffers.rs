@@ -57,8 +57,9 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// A writer whose write was refused gets an event when there is room. If another write then uses
-/// that room, the writer gets a further event.
+/// An application whose write was not accepted in full gets an event when the buffer has room.
+/// Another write may use that room. Later acknowledgements therefore cause further events, until
+/// the buffer is empty.
 #[test]
 fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
@@ -191,9 +192,9 @@ fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
     assert_eq!(host.connection.buffer_memory(), 0);
 }
 
-/// A host with many short connections has many connections in TIME-WAIT. A connection that the
-/// application has released holds no buffer memory. Any other connection frees its memory after the
-/// usual idle time.
+/// A host with many short connections has many connections in TIME-WAIT, so these must not hold
+/// buffer memory. A connection that the application has released frees its memory at once, and any
+/// other after the usual idle time.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {
@@ -244,7 +245,7 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Out-of-order data is also refused, and is not reported in a SACK block.
+    // Out-of-order data is refused for lack of memory as well, and no SACK block reports it.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

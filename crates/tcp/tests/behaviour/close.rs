@@ -250,8 +250,9 @@ fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
     assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
 }
 
-/// RFC 6191: a fast connection may use sequence numbers beyond the initial sequence number of the
-/// next connection. In this case, the timestamp distinguishes the new SYN from an old SYN.
+/// RFC 6191: a new SYN usually ends TIME-WAIT because its sequence number is higher. A fast
+/// connection may have used even higher numbers than the new SYN has. In this case, only a later
+/// timestamp distinguishes the new SYN from an old duplicate.
 #[test]
 fn a_new_syn_ends_time_wait_if_its_timestamp_is_later() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"));
@@ -573,7 +574,7 @@ fn a_reset_does_not_assassinate_time_wait() {
     assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::TimeWait);
-    // The next old data segment still finds the connection in TIME-WAIT.
+    // After the reset, the next old data segment still finds the connection in TIME-WAIT.
     host.send("P. 1:101(100) ack 1");
     host.expect(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(50));

@@ -63,8 +63,8 @@ fn a_compact_connection_is_restored_unchanged_and_continues() {
     }
 }
 
-/// More events may follow the event for which a connection was restored, so it stays full for a
-/// second. Compacting and restoring it for each event would cost more time than compaction is
+/// A compact connection that an event has restored stays full for a second, because more events may
+/// follow soon. Compacting and restoring it for each event would cost more time than compaction is
 /// worth.
 #[test]
 fn a_restored_connection_is_compacted_again_after_a_second() {
@@ -136,7 +136,8 @@ fn a_connection_that_awaits_an_answer_cannot_be_compacted() {
     }
 }
 
-/// A connection that still holds buffer memory is compacted only after a later idle period.
+/// The end of an idle period does not compact a connection that still holds buffer memory. It is
+/// compacted after a later idle period, in which nothing more is written.
 #[test]
 fn ending_the_idle_period_of_a_busy_connection_has_no_effect() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

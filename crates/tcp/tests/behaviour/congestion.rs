@@ -41,8 +41,8 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // Each of the first two duplicate ACKs has permitted one new segment (RFC 3042), so the data in
-    // flight ends at 12,001.
+    // In addition to the ten segments, each of the first two duplicate ACKs has permitted a new
+    // segment (RFC 3042). All data in flight therefore ends at 12,001.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
@@ -114,8 +114,8 @@ fn no_window_grows_while_nagle_holds_data_back() {
     }
 }
 
-/// RFC 7661 §4.2: the segments in flight fill the window, although Nagle's algorithm holds back a
-/// remainder smaller than a segment.
+/// RFC 7661 §4.2: the segments in flight fill the window, so the window must grow. A remainder
+/// smaller than a segment, which Nagle's algorithm holds back, does not change this.
 #[test]
 fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -166,8 +166,8 @@ fn a_pause_does_not_advance_the_cubic_curve() {
     assert_eq!(window_after(secs(30)), window_after(ms(1)));
 }
 
-/// RFC 7661 §4.2: a flight that filled the window has shown that the path carries it, even if the
-/// application then writes nothing for a round trip.
+/// RFC 7661 §4.2: the application fills the window once, and then writes nothing for a round trip.
+/// Each acknowledgement of this flight must still enlarge the window.
 #[test]
 fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_start() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -196,9 +196,9 @@ fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_pa
     }
 }
 
-/// Several acknowledgements are processed together, and nothing can be sent between them. From the
-/// second one on, the window is therefore not full. These acknowledgements must open the window all
-/// the same.
+/// A batch of acknowledgements is processed before anything can be sent. After the first of them,
+/// the data in flight no longer fills the window. The others must nevertheless enlarge the window,
+/// since the data filled it when the batch arrived.
 #[test]
 fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
@@ -213,7 +213,8 @@ fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     }
 }
 
-/// Here the window of the peer limits the sender, so the congestion window must not grow.
+/// The peer's window limits the sender here, and not the congestion window, which must therefore
+/// not grow.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -229,7 +230,8 @@ fn a_window_larger_than_the_peers_does_not_grow() {
     }
 }
 
-/// RFC 5681 §4.1: after an idle period, slow start begins again.
+/// RFC 5681 §4.1: after an idle period of more than RTO, the window is reduced to the initial
+/// window. Slow start then leads back to ssthresh.
 #[test]
 fn after_an_idle_time_the_window_is_the_initial_one() {
     for congestion in CongestionName::ALL {
@@ -281,7 +283,8 @@ fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u3
 }
 
 /// RFC 6928 §2: a loss in the first flight, at the beginning or after an idle period, shows that
-/// the initial window is too large for the path.
+/// the initial window is too large for the path. Later idle periods therefore reduce the window to
+/// four segments instead of ten.
 #[test]
 fn a_loss_in_a_first_flight_reduces_the_restart_window_to_four_segments() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -327,7 +330,8 @@ fn a_late_first_flight_does_not_reduce_the_restart_window() {
     assert_eq!(window(&host), 10_000);
 }
 
-/// RFC 5681 §4.1 only recommends the smaller window. A dedicated path need not be probed again.
+/// RFC 5681 §4.1 only recommends that an idle period reduces the window. A configuration for a
+/// dedicated path can disable this.
 #[test]
 fn a_window_survives_an_idle_time_if_configured() {
     let mut host =
@@ -405,7 +409,8 @@ fn bbr_falls_back_to_the_default_without_sack() {
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    // Without this rate limit, the window would grow with the send buffer.
+    // Without this limit of the path's rate, the window would grow as far as the send buffer
+    // permits.
     let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
     let network = Network { line, ..Network::clean(ms(20)) };
     let mut pair = Connections::new(&config, &config, network, 1).established();

@@ -5,8 +5,8 @@ use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test. The first variant offers
-/// none. The second offers the options that output prediction requires.
+/// The TCP options that the peer offers in the two variants of a test: none, or the options that
+/// output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -136,7 +136,7 @@ fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // Data that is written after an acknowledgement waits for the next acknowledgement.
+    // Data written after this acknowledgement is held back until the next acknowledgement.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");

@@ -40,8 +40,8 @@ fn in_pairs(options: &str) -> Script {
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
-/// Delivers full-sized segments, given by their indices. The connection can send only after the
-/// last of them.
+/// Delivers a batch of full-sized segments, given by their indices in the peer's stream. The
+/// connection sends nothing before it has processed the whole batch.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
     let texts = numbers
         .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
@@ -71,7 +71,8 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// A connection that has sent its FIN still receives data, and acknowledges every second segment.
+/// A connection that has sent its FIN still receives data, and acknowledges every second segment as
+/// before.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
@@ -102,8 +103,9 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// An acknowledgement covers all earlier data, even if out-of-order data causes it or a data
-/// segment carries it.
+/// A batch of data normally causes an acknowledgement for every two segments. If out-of-order data
+/// causes the acknowledgement, or a data segment carries it, a single one covers all data received
+/// before.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -158,7 +160,8 @@ fn an_answer_carries_the_acknowledgement() {
         host.read(100);
         if round == 0 {
             // The connection has sent no data yet, so the traffic does not count as
-            // request-response.
+            // request-response, and the data is acknowledged when it is read. Later
+            // acknowledgements wait for the answer.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -269,8 +272,9 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// The application reads 1,750 bytes, which are more than 35 % and less than 50 % of a buffer of
-/// three packets. Only Tahoe then sends a window update.
+/// The application reads 1,750 bytes of a buffer of three packets. This is more than 35 % of the
+/// buffer, the threshold of Tahoe, and less than 50 %, the threshold of Reno. Only Tahoe then sends
+/// a window update.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
@@ -297,9 +301,9 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
     }
 }
 
-/// 4.3BSD offered all free space of the buffer as soon as silly-window avoidance permitted an
-/// update. An update with an unchanged window would count as a duplicate ACK, and three such
-/// updates would count as a loss.
+/// Each window update of 4.3BSD must announce a larger window than the previous segment. An update
+/// with an unchanged window would look like a duplicate ACK to the peer, and three such updates
+/// like a loss.
 #[test]
 fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {

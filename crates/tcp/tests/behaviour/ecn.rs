@@ -148,8 +148,8 @@ fn a_window_probe_is_not_ect_and_has_no_cwr() {
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
-/// RFC 3168 §6.1.6: if the receiver accepts a marked probe, it echoes the mark as it does for any
-/// data.
+/// RFC 3168 §6.1.6: a window probe that fits into the window is accepted. Its mark is then echoed,
+/// as for any other data.
 #[test]
 fn a_marked_probe_that_fits_is_echoed() {
     let mut host = agreed(&Config::modern());
@@ -299,8 +299,8 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
 }
 
 /// RFC 3168 §6.1.2: the window is reduced at most once per window of data. Here a tail loss probe
-/// repairs a loss (RFC 8985 §7.4.2 case 3). A mark has already caused a reduction of the window in
-/// which the loss occurred.
+/// repairs a loss (RFC 8985 §7.4.2 case 3). If a mark in the same window of data has already
+/// reduced the congestion window, the repaired loss must not reduce it again.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
@@ -326,8 +326,8 @@ fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     }
 }
 
-/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. Here the loss is
-/// detected by SACK, or by three duplicate ACKs.
+/// RFC 3168 §6.1.2: the congestion window is reduced at most once per window of data. Here a mark
+/// has reduced it before SACK or three duplicate ACKs reveal a loss in the same window of data.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -441,8 +441,8 @@ fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// A window of two segments can still be reduced to one segment, so the next segment does not wait
-/// for the RTO.
+/// A mark reduces a window of two segments to one segment. In contrast to a window of one segment,
+/// the sender then does not wait for the RTO.
 #[test]
 fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });

@@ -126,8 +126,8 @@ fn an_unanswered_syn_is_repeated_without_option_and_data() {
     host.expect("S 0:100(100) tfo 0102030405060708");
     let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
     assert_eq!(again.says.options.fast_open, None);
-    // The server answers the second SYN. The first SYN or its answer was therefore lost, probably
-    // because of the option.
+    // The server has received only the second SYN, or its answer to the first SYN was lost. The
+    // Fast Open option is the probable cause, so the attempt counts as refused.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
     host.expect("P. 1:101(100) ack 1");
     assert!(lesson(&host).unwrap().refused);
@@ -452,7 +452,8 @@ fn a_duplicated_syn_delivers_its_data_once() {
     host.expect("S. 0:0(0) ack 101");
     host.send(". 101:101(0) ack 1 win 500");
     assert_eq!(host.connection.state(), State::Established);
-    // After the handshake, the SYN is answered by a challenge ACK like any other SYN (RFC 5961 §4).
+    // The client's first SYN arrives after the handshake. Like any other SYN, it is answered by a
+    // challenge ACK (RFC 5961 §4), and its data is ignored.
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(

@@ -60,8 +60,8 @@ fn every_size_of_buffer_takes_the_fast_path() {
     }
 }
 
-/// Segments take the slow path from a loss until its repair. This affects at most the data in
-/// flight, here 256 KiB. This command prints the measured shares:
+/// A loss makes segments take the slow path until it is repaired. One loss affects at most the data
+/// in flight, here 256 KiB. This command prints which share of segments took the fast path:
 ///
 /// ```text
 /// cargo test -p linerate-tcp --test behaviour most_segments_take_the_fast_path -- --nocapture

@@ -146,8 +146,8 @@ fn a_lost_segment_of_the_handshake_costs_one_timeout_of_a_second() {
     assert_eq!(opening_without(End::Client, 99), ms(30));
     assert_eq!(opening_without(End::Client, 1), secs(1) + ms(30), "the SYN");
     assert_eq!(opening_without(End::Server, 1), secs(1) + ms(30), "the SYN-ACK");
-    // If the final ACK is lost, the server repeats its SYN-ACK after one second. The client then
-    // acknowledges the SYN-ACK again.
+    // If the final ACK is lost, the server repeats its SYN-ACK after one second, and the client
+    // acknowledges this repetition.
     assert_eq!(opening_without(End::Client, 2), secs(1) + ms(10) + ms(20), "the final ACK");
 }
 
@@ -282,8 +282,8 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
-/// The SYN-ACK must not be sent, and its retransmission timer must not be set, after the handshake
-/// has ended.
+/// A SYN-ACK becomes due, but the handshake ends before it is sent. It must then not be sent, and
+/// its retransmission timer must not be started.
 #[test]
 fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -394,8 +394,8 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
     host.expect(". 1:1461(1460) ack 1");
     host.expect(". 1461:2921(1460) ack 1");
     host.expect_nothing();
-    // A window clamp takes precedence over the initial receive window, and so does the maximum of
-    // the buffer.
+    // The window clamp of a route limits the route's initial receive window. The maximum of the
+    // receive buffer limits it as well.
     let mut host = Script::with_path(&Config::modern(), Path { window_clamp: Some(4_096), ..path });
     host.expect("S 0:0(0) win 4096");
     let most = NonZeroU32::new(u32::MAX);
@@ -409,7 +409,8 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
     Script::with_path(&fixed, path).expect("S 0:0(0) win 9000");
 }
 
-/// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced, and limits segments.
+/// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced as MSS. It also limits the
+/// segments that we send.
 #[test]
 fn the_largest_segment_is_announced_and_not_exceeded() {
     for (own, route, announced) in [
@@ -427,7 +428,7 @@ fn the_largest_segment_is_announced_and_not_exceeded() {
         assert_eq!(host.connection.effective_mss(), announced);
         assert_eq!(host.connection.information().announced_mss, u32::try_from(announced).unwrap());
     }
-    // Here the peer announces an even smaller MSS.
+    // The peer announces an MSS below our own limit, so the peer's MSS applies.
     let config = Config { largest_segment: Some(1_000), ..Config::modern() };
     let host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 600");
     assert_eq!(host.connection.effective_mss(), 600);

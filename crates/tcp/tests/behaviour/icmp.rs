@@ -181,7 +181,7 @@ fn a_report_has_no_effect_while_larger_segments_arrive() {
     host.send(". 1:1(0) ack 8761");
     host.pass_time(secs(10));
     assert_eq!(host.connection.effective_mss(), 1_460);
-    // A disproved report has no effect on later losses.
+    // A report that was disproved has no effect when a segment is lost later.
     host.write(1_460);
     host.expect("P. 8761:10221(1460) ack 1");
     let counted = host.connection.statistics();
@@ -247,7 +247,8 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 4381-5841");
     assert_eq!(host.connection.statistics().reports_disproved, 1);
-    // Segments that have arrived by now disprove a further report at once.
+    // The report is repeated. Larger segments that were sent after the quoted one have already
+    // arrived, so they disprove the repeated report at once.
     report(&mut host, too_big(600), 2_921);
     host.send(". 1:1(0) ack 2921 sack 4381-7301");
     host.send(". 1:1(0) ack 2921 sack 4381-8761");
@@ -275,7 +276,8 @@ fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
-/// The quoted segment is smaller than the reported MTU, so it cannot have caused the report.
+/// The quoted segment is smaller than the reported MTU, so it cannot have caused the report. The
+/// report is ignored.
 #[test]
 fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -315,7 +317,8 @@ fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     host.send(&format!(". 1:1(0) ack 1449 ts 110 {}", stamp - 5));
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert!(host.connection.is_path_mtu_confirmed());
-    // Full segments have arrived, so a report is no longer applied at once.
+    // Full segments have arrived by now. A further report therefore has no effect until the quoted
+    // segment is found lost.
     report(&mut host, too_big(600), 1_449);
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert_eq!(host.connection.statistics().reports_disproved, 1);
@@ -355,8 +358,8 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
             host.send(". 1:1(0) ack 16921");
         } else {
             host.send(". 1:1(0) ack 15461 sack 16921-19861");
-            // Data that was sent after the loss was found arrives. This shows that only the probe
-            // was lost.
+            // The probe is lost, and all data that was sent after it arrives. The report was
+            // therefore correct.
             host.write(980);
             host.take_sent();
             host.pass_time(ms(10));
@@ -364,7 +367,7 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
         }
         assert_eq!(host.connection.effective_mss(), if passes { 1_460 } else { 980 });
         assert!(host.connection.is_path_mtu_confirmed());
-        // RFC 1191 §6.3: no further probe is sent in the next minutes.
+        // RFC 1191 §6.3: after the probe, no other probe is sent in the next minutes.
         host.take_sent();
         host.pass_time(secs(60));
         host.write(20_000);

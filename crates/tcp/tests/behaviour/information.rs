@@ -1,5 +1,5 @@
-//! Tests of the status information of a connection that its segments do not show: the factors that
-//! limit the sender, and the state of loss recovery.
+//! Tests of the status information of a connection: the factors that limit the sender, and the
+//! state of loss recovery. This information cannot be derived from the segments of the connection.
 
 use crate::ms;
 use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};

@@ -44,8 +44,8 @@ fn a_peer_that_answers_is_probed_again_after_the_next_idle_time() {
     assert_eq!(host.connection.statistics().keep_alive_probes, 20);
 }
 
-/// Here the interval between probes is longer than the idle time. An answer resets the count of
-/// unanswered probes.
+/// The peer answers every probe, so the connection never ends. The interval between unanswered
+/// probes is longer than the idle time before the first probe.
 #[test]
 fn a_peer_that_always_answers_is_never_given_up() {
     let mut host = probing(secs(10), secs(75), 3);
@@ -131,8 +131,8 @@ fn a_pending_acknowledgement_is_not_a_probe() {
     host.expect_nothing();
 }
 
-/// A busy host may handle timers late, when an acknowledgement is pending. The acknowledgement is
-/// sent before the probe, with TCP options and without them.
+/// On a busy host, timers may be handled so late that a probe and an acknowledgement are due
+/// together. The acknowledgement is then sent before the probe, with TCP options and without them.
 #[test]
 fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {

@@ -5,8 +5,8 @@ use crate::secs;
 use linerate_tcp::{Config, Error, Event};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test. The first variant offers
-/// none. The second offers the options that output prediction requires.
+/// The TCP options that the peer offers in the two variants of a test: none, or the options that
+/// output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {

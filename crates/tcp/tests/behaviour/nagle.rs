@@ -58,9 +58,9 @@ fn enabling_no_delay_sends_waiting_data() {
     host.expect("P. 2:12(10) ack 1");
 }
 
-/// RFC 896 holds the remainder of a large write back until the full segments before it are
-/// acknowledged. The peer may delay that acknowledgement. Minshall's variation sends the remainder
-/// at once.
+/// A large write ends with a remainder smaller than a segment. RFC 896 holds the remainder back
+/// until the full segments before it are acknowledged, which the peer may delay. Minshall's
+/// variation sends the remainder at once.
 #[test]
 fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
     let mut classic = established(NagleRule::Classic);

@@ -49,8 +49,8 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
-    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link. From there, one
-    // successful probe suffices to find the path MTU, instead of two.
+    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link. From this size,
+    // one successful probe suffices to find the path MTU. Over IPv4, two are necessary.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);
@@ -451,7 +451,8 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
     assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
-/// Segments become smaller after timeouts. This does not extend R2 for ever.
+/// The time limit R2 begins again when timeouts make segments smaller. Since segments have a
+/// minimum size, a peer that has vanished is nevertheless given up.
 #[test]
 fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
@@ -787,8 +788,8 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// The connection, and not the application, holds data back. The congestion window therefore counts
-/// as filled (RFC 7661 §4.3).
+/// A connection that holds data back for a path MTU probe is not application-limited. The
+/// congestion window therefore counts as filled, and grows (RFC 7661 §4.3).
 #[test]
 fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
@@ -800,8 +801,8 @@ fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     assert_eq!(host.connection.information().congestion_window, 10_999);
 }
 
-/// RFC 5681 §3.1: the congestion window grows by one segment per acknowledgement. After the probe
-/// has arrived, segments are larger.
+/// RFC 5681 §3.1: in slow start, each acknowledgement enlarges the congestion window by one
+/// segment. Once a probe has arrived, this is a segment of the probed size.
 #[test]
 fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let mut host = probed(&NEW_RENO);
@@ -811,7 +812,8 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     assert_eq!(host.connection.information().congestion_window - before, 1_240);
 }
 
-/// RFC 4821 §7.7, RFC 9293 §3.8.3: R2 starts again when segments become smaller.
+/// RFC 4821 §7.7, RFC 9293 §3.8.3: R2, the time after which the peer is given up, starts again when
+/// segments become smaller.
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. At the fourth timeout, segments reach
@@ -845,7 +847,7 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         acknowledge_all(&mut host);
     }
     assert_eq!(host.connection.effective_mss(), 1_360);
-    // The first timeout is too early to withdraw the size.
+    // The first loss follows too soon after the size was raised to be evidence against the size.
     for (pause, withdrawn) in [(0, 0), (10, 1)] {
         host.pass_time(secs(pause));
         host.write(1_360);
@@ -858,7 +860,8 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 4821 §7.8: occasional losses have other causes than the size of the segments.
+/// RFC 4821 §7.8: one large segment in a hundred is lost. Such rare losses have other causes than
+/// the size, so the size is not withdrawn.
 #[test]
 fn a_size_with_few_losses_is_kept() {
     let path = Path::ipv4(1_500);

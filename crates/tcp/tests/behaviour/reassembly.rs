@@ -128,8 +128,8 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // Data that joins two ranges needs no further range, and neither does in-order data. Both are
-    // accepted, although the list of ranges is full.
+    // A segment that joins two stored ranges needs no further range, and neither does in-order
+    // data. Both kinds of segments are accepted, although the list of ranges is full.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -153,7 +153,8 @@ fn tiny_ranges_cost_a_bounded_amount() {
     assert_eq!(host.take_sent().len(), 5_000);
 }
 
-/// RFC 2018 §4: the first SACK block reports the latest data.
+/// RFC 2018 §4: the first SACK block reports the range that contains the most recently received
+/// data.
 #[test]
 fn the_latest_range_is_reported_first() {
     let mut host = modern();
@@ -176,11 +177,12 @@ fn each_of_five_holes_in_a_batch_is_reported() {
     host.expect(". 1:1(0) ack 1 sack 601-701 sack 401-501 sack 201-301");
     host.expect(". 1:1(0) ack 1 sack 1001-1101 sack 801-901 sack 601-701 sack 401-501");
     host.expect_nothing();
-    // A range that has not changed does not cause another acknowledgement.
+    // The batch extends one stored range, and adds another. One acknowledgement reports both, since
+    // ranges that have not changed need not be reported.
     host.send_together(&[". 1101:1201(100) ack 1", ". 1401:1501(100) ack 1"]);
     host.expect(". 1:1(0) ack 1 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();
-    // In-order data needs one acknowledgement.
+    // A batch of in-order data causes one acknowledgement.
     host.send_together(&[". 1:201(200) ack 1", ". 301:401(100) ack 1"]);
     host.expect(". 1:1(0) ack 501 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();

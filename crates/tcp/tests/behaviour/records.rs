@@ -5,8 +5,8 @@ use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test. The first variant offers
-/// none. The second offers the options that output prediction requires.
+/// The TCP options that the peer offers in the two variants of a test: none, or the options that
+/// output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -30,8 +30,8 @@ fn a_record_ends_a_segment_although_more_was_written() {
     }
 }
 
-/// A segment may contain a record and data written before it, but no data written after it. Nagle's
-/// algorithm holds back only the last small segment.
+/// Nagle's algorithm holds back only the final small segment. The boundary at the end of a record
+/// splits the data, so the record before the boundary is sent as soon as data follows it.
 #[test]
 fn nagle_holds_back_only_the_last_record() {
     for offers in OFFERS {
@@ -107,7 +107,7 @@ fn boundaries_are_limited_and_drops_counted() {
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // No data was written since the last call, so the boundary does not move.
+        // Nothing was written since the previous boundary, so this call sets no other boundary.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);

@@ -79,7 +79,8 @@ fn three_later_deliveries_cause_a_retransmission() {
 }
 
 /// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at
-/// SSTHRESH, although it covers more than one window. The next acknowledgement enlarges the window.
+/// SSTHRESH, although this acknowledgement covers more data than a window. The next acknowledgement
+/// enlarges the window.
 #[test]
 fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
@@ -196,7 +197,8 @@ fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// Here the reordering timer detects the loss, and the window still becomes one segment.
+/// With Tahoe, the window also becomes one segment if the reordering timer detects the loss, and
+/// not three SACKed segments.
 #[test]
 fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -347,7 +349,8 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(probe.says.length, 1_000);
     assert_eq!(host.connection.statistics().tail_probes, 1);
     host.pass_time(ms(10));
-    // Only the third segment has arrived, which shows that the first two are lost.
+    // Of the three segments, only the probe of the third has arrived. This shows that the first two
+    // are lost.
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
@@ -372,8 +375,8 @@ fn no_probe_is_sent_while_a_hole_is_known() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 0));
 }
 
-/// RFC 8985 §7.2: the peer may delay the acknowledgement of a single segment, so the probe waits
-/// for another 200 ms.
+/// RFC 8985 §7.2: the peer may delay the acknowledgement of a single segment. In this case, the
+/// probe waits for 200 ms in addition to two round-trip times.
 #[test]
 fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
@@ -424,7 +427,8 @@ fn no_second_probe_is_sent_without_a_round_trip_sample() {
     }
 }
 
-/// RFC 8985 §7.3: if there is new data, the probe carries it, even beyond the congestion window.
+/// RFC 8985 §7.3: if new data is available, the probe carries it instead of a repetition, even
+/// beyond the congestion window.
 #[test]
 fn a_probe_carries_new_data_if_there_is_any() {
     let mut host = established(&new_reno());
@@ -500,7 +504,8 @@ fn originals_delivered_after_a_timeout_undo_it() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // In step 2 of F-RTO, two new segments are sent in place of a retransmission.
+    // In step 2 of F-RTO, the acknowledgement of the first retransmission permits two new segments
+    // instead of further retransmissions.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
@@ -573,8 +578,8 @@ fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 6675 §5 (A): data that was SACKed beyond the end of a recovery remains recorded, and reveals
-/// a further loss.
+/// RFC 6675 §5 (A): data beyond the end of a recovery may be SACKed during the recovery. This must
+/// not be forgotten when the recovery ends, because it reveals a further loss.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());

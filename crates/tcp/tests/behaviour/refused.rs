@@ -113,8 +113,8 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// The window and the options of the refused segments, which must have no effect. If this timestamp
-/// had an effect, PAWS would reject later segments.
+/// The window and the options of the refused segments, which must have no effect. If a connection
+/// recorded this timestamp, PAWS would reject the peer's later segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
 /// Returns segments that a connection in `state` refuses, with the reason for each refusal. The
@@ -189,8 +189,8 @@ fn in_every_state_a_refused_segment_changes_nothing() {
     }
 }
 
-/// Only the first challenge ACK of an interval is sent. In SYN-RECEIVED, an unacceptable
-/// acknowledgement is answered by a reset.
+/// A refused segment changes nothing, and causes at most one answer. This is an acknowledgement,
+/// limited to one challenge ACK per interval, or in SYN-RECEIVED a reset.
 #[test]
 fn a_refused_segment_only_causes_its_answer() {
     let mut host = in_state(State::Established, &rules(false));
@@ -215,7 +215,8 @@ struct Forgery {
     window: u16,
     urgent: u16,
     payload: usize,
-    /// The differences of TSval and TSecr from plausible values; `None` without the option.
+    /// The TSval and the TSecr, each as a difference from a plausible value; `None` if the segment
+    /// has no timestamps.
     timestamps: Option<(i32, i32)>,
     options: [bool; 3],
     ecn: Ecn,
@@ -278,8 +279,8 @@ impl Forgery {
 }
 
 proptest! {
-    /// In any state, a segment that the connection refuses has no effect, whatever its fields
-    /// contain.
+    /// A segment that the connection refuses has no effect. This holds in every state, and for
+    /// random values of all fields of the segment.
     #[test]
     fn a_refused_segment_leaves_the_connection_as_it_was(
         state in prop::sample::select(STATES.to_vec()),

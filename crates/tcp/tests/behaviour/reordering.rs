@@ -21,8 +21,8 @@ fn again(host: &Script) -> u64 {
     host.connection.statistics().retransmitted_segments
 }
 
-/// Returns a connection that has detected reordering: of ten delivered segments, the second
-/// overtook the first. Ten more segments are in flight.
+/// Returns a connection that has detected reordering: it sent ten segments, and the second arrived
+/// before the first. All ten are delivered, and ten more segments are in flight.
 fn reordered() -> Script {
     let mut host = established(&new_reno());
     ten_more(&mut host);
@@ -61,8 +61,9 @@ fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 8985 §6.2 step 2: RACK refers to the delivered segment that was sent last. The later arrival
-/// of a segment that was sent earlier does not change this.
+/// RFC 8985 §6.2 step 2: RACK stores the transmission time of the most recently sent segment among
+/// the delivered ones. A segment that was sent before it and arrives after it does not replace this
+/// time.
 #[test]
 fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
@@ -103,7 +104,7 @@ fn a_needless_retransmission_widens_the_reordering_window() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// Sends ten segments. The first is lost and recovered, and then all are acknowledged.
+/// Sends ten segments, of which the first is lost and then retransmitted. All ten are acknowledged.
 fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 10_000));
@@ -141,7 +142,8 @@ fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: the recovery after a timeout counts as one of the sixteen recoveries.
+/// RFC 8985 §6.2 step 4: the sixteen recoveries after which the reordering window is reset include
+/// a recovery after a timeout.
 #[test]
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
@@ -180,8 +182,8 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
 }
 
 /// RFC 8985 §6.2 step 2: an acknowledgement arrives more than the minimum round-trip time after a
-/// retransmission, but echoes an earlier timestamp. It is therefore for the original, and proves
-/// nothing about the data sent after the original.
+/// retransmission, but echoes an earlier timestamp. It therefore acknowledges the original. It does
+/// not show that data sent between the original and the retransmission is lost.
 #[test]
 fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");

@@ -145,7 +145,8 @@ fn only_a_syn_carries_the_mss_option() {
     }
 }
 
-/// RFC 9293 MUST-1: the window is an unsigned number. As a signed number, 40,000 would be negative.
+/// RFC 9293 MUST-1: the window is an unsigned number. Read as a signed number, a window of 40,000
+/// would be negative.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -188,7 +189,8 @@ fn a_reset_may_bring_data() {
     );
 }
 
-/// RFC 9293 MUST-18: RFC 6298 (2.3) is applied to a sample of 999 ms and then to one of 1,999 ms.
+/// RFC 9293 MUST-18: RTO is computed as RFC 6298 requires, from a first RTT sample of 999 ms (2.2)
+/// and a second one of 1,999 ms (2.3).
 #[test]
 fn the_timeout_follows_the_measured_round_trips() {
     let mut host = Script::connect(&Config { timestamps: false, ..Config::modern() });

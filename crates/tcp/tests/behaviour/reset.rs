@@ -173,8 +173,8 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: data with an old acknowledgement number is refused, so a blind attacker also has to
-/// guess this number.
+/// RFC 5961 §5: data with an old acknowledgement number is refused. A blind attacker therefore has
+/// to guess this number in addition to the sequence number.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -306,8 +306,8 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// If the host has reached its limit, it can withhold a challenge ACK. It cannot withhold an
-/// acknowledgement that is due for another reason.
+/// A host that has sent its maximum number of challenge ACKs can withhold further ones. It cannot
+/// withhold an acknowledgement that is due for another reason.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();
@@ -320,8 +320,8 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     assert!(host.application(withhold));
     host.expect_nothing();
     host.pass_time(ms(200));
-    // A duplicate segment is followed by a forged reset. The acknowledgement of the duplicate is
-    // due, so it cannot be withheld together with the challenge ACK.
+    // A duplicate segment and a forged reset arrive together, and one acknowledgement answers both.
+    // It is due for the duplicate, so the host cannot withhold it as a challenge ACK.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

@@ -190,8 +190,8 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
-    // 11,000 bytes are in flight. After three more duplicate ACKs, cwnd is 11,500 bytes, so there
-    // is still no room for a segment.
+    // After the third duplicate ACK, 11,000 bytes are in flight. Three more duplicate ACKs enlarge
+    // cwnd to 11,500 bytes, which is still too small for another segment.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -219,8 +219,8 @@ fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
 }
 
 /// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
-/// Linux enlarges its window with each out-of-order segment when it tunes its buffer. Without this
-/// rule, each loss would lead to a timeout.
+/// Without this rule, each loss would lead to a timeout with a Linux peer that tunes its receive
+/// buffer. Such a peer enlarges its window with each out-of-order segment.
 #[test]
 fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -254,8 +254,8 @@ fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     }
 }
 
-/// Limited transmit (RFC 3042): two segments are in flight, so only a new segment can cause the
-/// third duplicate ACK.
+/// Limited transmit (RFC 3042): only two segments are in flight, and the first is lost. A third
+/// duplicate ACK can arrive only if new segments are sent.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -266,7 +266,8 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
         expect_segments(&mut host, new, 1);
     }
     host.send(". 1:1(0) ack 1");
-    // Three segments have left the network, so the lost segment and a new segment are sent.
+    // The three duplicate ACKs show a loss, so the lost segment is retransmitted. They also show
+    // that three segments have left the network, so a new segment follows.
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
@@ -390,7 +391,7 @@ fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // The rest of the data in flight had arrived before, so it is not retransmitted.
+    // All other data that was in flight had arrived before the timeout, so it is not retransmitted.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
@@ -406,8 +407,8 @@ fn the_same_loss_halves_the_threshold_once() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// No RTT sample was taken since the first timeout, so RTO is still doubled. The second timeout is
-/// nevertheless caused by another loss.
+/// Two timeouts are caused by different losses, so each of them halves ssthresh. No RTT sample was
+/// taken between them, so RTO is still doubled at the second.
 #[test]
 fn another_loss_halves_the_threshold_again() {
     let mut host = established(&Config::modern());
@@ -477,9 +478,9 @@ fn two_acknowledgements_of_new_data_undo_a_timeout() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (b): one acknowledgement may show that the timeout was spurious. It may
-/// also cover the new data, and so end the recovery. Later acknowledgements must not undo the
-/// timeout again.
+/// RFC 5682 §2.1 step 3 (b): here one acknowledgement shows that the timeout was spurious, and also
+/// ends the recovery, because it covers the new data. Later acknowledgements must not undo the
+/// timeout a second time.
 #[test]
 fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     let mut host = after_a_timeout();
@@ -687,9 +688,9 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
-/// The peer has probed our window with a byte, and then sends an acknowledgement with the sequence
-/// number before that byte. Its acknowledgement number is used, but its window is not. A randomised
-/// test found this case.
+/// The peer has probed our window with a byte. It then sends an acknowledgement whose sequence
+/// number is that of this byte, so the segment is old. Its acknowledgement number is used, but its
+/// window is not.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -701,8 +702,8 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:3001(0) ack 2");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
     host.expect_nothing();
-    // Acknowledgements of unsent data are ignored, and so are acknowledgements in segments far from
-    // the window.
+    // Two acknowledgements are ignored: one of unsent data, and one in a segment far from the
+    // window.
     host.send(". 1:1(0) ack 3002");
     host.send(". 2000000000:2000000000(0) ack 3001");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
@@ -852,7 +853,8 @@ fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 0);
 }
 
-/// RFC 5681 §4.1: after an idle period of more than RTO, cwnd is the restart window.
+/// RFC 5681 §4.1: after an idle period of more than RTO, cwnd is reduced to the restart window,
+/// which is the initial window.
 #[test]
 fn after_an_idle_period_the_window_is_the_initial_one() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });

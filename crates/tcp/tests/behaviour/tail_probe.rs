@@ -50,8 +50,9 @@ fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     }
 }
 
-/// A data segment with an equal acknowledgement number does not answer the probe. A SACK block of
-/// later segments does not either.
+/// Some segments do not count as the peer's answer to the probe. Here they are a data segment that
+/// repeats the acknowledgement number, and an acknowledgement that adds a SACK block of later
+/// segments.
 #[test]
 fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
@@ -69,7 +70,8 @@ fn other_segments_do_not_answer_a_probe() {
     }
 }
 
-/// A probe that carries new data repairs nothing, so later acknowledgements show no loss.
+/// A probe that carries new data repeats no segment, so it cannot repair a loss. Later
+/// acknowledgements must therefore not reduce ssthresh.
 #[test]
 fn a_probe_of_new_data_repairs_no_loss() {
     let mut host = established(&new_reno());
@@ -123,7 +125,8 @@ fn each_answer_to_a_probe_permits_the_next() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// If recovery has detected the loss, the answer to the probe does not reduce the window again.
+/// The probe reveals a loss, for which recovery reduces the window. The answer to the probe must
+/// not reduce the window a second time.
 #[test]
 fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();

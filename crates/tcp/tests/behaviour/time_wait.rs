@@ -69,7 +69,8 @@ fn an_open_or_unreleased_connection_has_no_record() {
     assert!(host.connection.time_wait_record().is_some());
 }
 
-/// A received segment. Its sequence numbers are relative to those of the connection.
+/// A received segment. `seq` and `ack` are differences from the numbers that the connection
+/// expects.
 #[derive(Clone, Debug)]
 struct Arriving {
     after: Duration,
@@ -154,8 +155,8 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // This record begins with the state of a connection with other settings, and is overwritten
-        // after each segment. A field that is not overwritten is thus detected.
+        // After each segment, the state is written into this record, which initially holds the
+        // state of a connection with other settings. A field that is not written is thus detected.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));
@@ -182,7 +183,8 @@ proptest! {
                 payload: &payload[..arriving.payload],
                 joined: None,
             };
-            // The connection becomes a record again after each segment, as in a host.
+            // As in a host, a segment restores the connection from its record, and the connection
+            // becomes a record again afterwards.
             let mut restored = waiting.wake(now);
             let expected = answers(&mut whole, now, &segment);
             prop_assert_eq!(&answers(&mut restored, now, &segment), &expected);

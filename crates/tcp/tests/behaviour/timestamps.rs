@@ -35,8 +35,8 @@ fn every_segment_carries_the_clock_and_the_echo() {
     assert_eq!(host.connection.effective_mss(), 1_448);
 }
 
-/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment that it covers. The
-/// peer's RTT sample therefore includes the delay.
+/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the timestamp of the earliest segment that
+/// it covers. The peer's RTT sample therefore includes the delay of the acknowledgement.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     let mut host = established();
@@ -61,16 +61,16 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     host.pass_time(secs(1));
     host.send(". 1:101(100) ack 1 ts 2001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_001);
-    // Only a duplicate of the data that was acknowledged last updates TS.Recent. A duplicate of
-    // earlier data does not.
+    // TS.Recent is updated by a duplicate of the most recently acknowledged data, but not by a
+    // duplicate of earlier data.
     host.send(". 101:201(100) ack 1 ts 2010 5");
     host.expect_after(ms(40), ". 1:1(0) ack 201");
     host.send(". 1:101(100) ack 1 ts 3001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 201")), 2_010);
 }
 
-/// RFC 7323 §4.3 (B): an acknowledgement of out-of-order data echoes the last segment that arrived
-/// in order.
+/// RFC 7323 §4.3 (B): an acknowledgement of out-of-order data echoes the timestamp of the most
+/// recent segment that arrived in order.
 #[test]
 fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
     let mut host = established();
@@ -81,7 +81,8 @@ fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
         host.send(&format!(". {start}:{}(100) ack 1 ts {stamp} 5", start + 100));
         assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 1_001);
     }
-    // RFC 7323 §4.3 (C): the segment that fills the hole is echoed.
+    // RFC 7323 §4.3 (C): the acknowledgement of a segment that fills the hole echoes the timestamp
+    // of that segment.
     host.send(". 101:201(100) ack 1 ts 1010 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 401")), 1_010);
 }

@@ -198,8 +198,8 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     }
 }
 
-/// The loss of a segment and of its retransmission costs two timeouts. The second timeout is
-/// doubled.
+/// The loss of a segment and of its retransmission costs two timeouts, of which the second is twice
+/// as long as the first.
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
     for config in variants(Profile::Modern) {

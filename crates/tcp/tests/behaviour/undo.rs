@@ -35,8 +35,8 @@ fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     }
 }
 
-/// A D-SACK for a segment that was sent before or after the recovery does not show that a
-/// retransmission was needless. Networks duplicate segments, too.
+/// A D-SACK shows a needless retransmission only if its segment was sent during the recovery. Here
+/// the segment was sent before or after the recovery, and the network may have duplicated it.
 #[test]
 fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     for other in ["ack 11001 sack 1-1001", "ack 12001 sack 11001-12001"] {
@@ -108,8 +108,9 @@ fn new_sack_blocks_do_not_decide_about_a_retransmission() {
 }
 
 /// RFC 3522 §3.2 step 5: the acknowledgement covers all data in flight, so earlier acknowledgements
-/// may have been lost. It proves a spurious retransmission only if the peer has sent D-SACKs
-/// before, and sends none here.
+/// may have been lost. With the original's timestamp, it proves a spurious retransmission only
+/// under two conditions. The peer must have sent a D-SACK before, and this acknowledgement must
+/// have none.
 #[test]
 fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
@@ -124,8 +125,8 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
         let again = host.take_one();
         assert_eq!(again.says.seq, at(first));
         host.pass_time(ms(5));
-        // The D-SACK is for a segment that was not retransmitted, so it is no evidence by RFC 3708
-        // either.
+        // This D-SACK is for a segment that was not retransmitted. It is therefore no evidence of a
+        // spurious retransmission by RFC 3708 either.
         let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
         host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
         assert_eq!(undone_recoveries(&host), undone, "{reports} {duplicate}");
@@ -150,8 +151,8 @@ fn a_retransmission_of_the_previous_recovery_proves_nothing() {
         host.send(&format!("{} sack {}-{}", acknowledging(0, 11, 14, original), at(1), at(10)));
         expect_retransmission(&mut host, 10);
         host.pass_time(ms(5));
-        // Segment 20 was sent during the first recovery. It is lost and retransmitted in this
-        // recovery.
+        // Segment 20 was sent during the first recovery. It is lost, and retransmitted while the
+        // second recovery lasts.
         host.send(&format!(
             "{} sack {}-{}",
             acknowledging(10, 21, 25, original + 10),
@@ -217,9 +218,9 @@ fn a_duplicate_made_by_the_network_undoes_nothing() {
     }
 }
 
-/// A late D-SACK undoes the reduction for the recovery that it concerns. Later reductions remain.
-/// They are made for a loss that a tail loss probe has repaired (RFC 8985 §7.4.2), or for a
-/// congestion mark.
+/// A late D-SACK undoes the reduction of the window for its own recovery, but only if no other
+/// reduction has followed. Here a reduction follows for a loss that a tail loss probe has repaired
+/// (RFC 8985 §7.4.2), or for a congestion mark.
 #[test]
 fn a_late_d_sack_does_not_undo_later_reductions() {
     for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
@@ -349,8 +350,9 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1 step 1: a second timeout during a recovery counts as genuine. F-RTO could not tell
-/// whether an acknowledgement is for a segment from before the first timeout, or for a later one.
+/// RFC 5682 §3.1 step 1: a second timeout during a recovery counts as genuine. F-RTO is not applied
+/// to it, because it could not tell which segments are acknowledged: those from before the first
+/// timeout, or later ones.
 #[test]
 fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();

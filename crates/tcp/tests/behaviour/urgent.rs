@@ -98,8 +98,8 @@ fn an_urgent_pointer_of_zero_announces_nothing() {
     assert_eq!((host.events(), host.connection.urgent_distance()), (vec![], None));
 }
 
-/// Header prediction is not used until the application has read the urgent data, and is used again
-/// for the next segment.
+/// Segments miss header prediction until the application has read the urgent data. The next segment
+/// after that read hits again.
 #[test]
 fn reading_past_the_mark_brings_prediction_back() {
     let mut host = established();

@@ -224,7 +224,8 @@ fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not less than the lower limit");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
-    // We do not advertise the adopted timeout. ADV_UTO remains our own value.
+    // The timeout that we advertise (ADV_UTO) remains our own value, even after we have adopted the
+    // peer's timeout.
     let mut host = Script::connect(&short);
     host.expect("S 0:0(0) uto 120s");
     host.send(&format!("{SYN_ACK} uto 300s"));

@@ -41,8 +41,8 @@ fn data_written_in_place_is_read_in_place() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// An emptied buffer is filled again from the start of its memory. This memory was written
-/// recently, so it is in the CPU's cache. A segment that is written there is also contiguous.
+/// A buffer that was emptied is filled again from the start of its memory, which is probably still
+/// in the CPU's cache. A segment that is written there is also contiguous.
 #[test]
 fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
@@ -83,8 +83,8 @@ fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// If an application reports more used bytes than it has borrowed, all borrowed bytes count as
-/// used.
+/// An application may report that it has used more bytes than it has borrowed. All borrowed bytes
+/// then count as used, and no others.
 #[test]
 fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
@@ -158,8 +158,8 @@ fn every_kind_of_read_opens_the_window() {
     assert_eq!(tell(methods[2]), copied);
 }
 
-/// A writable event is reported only if a write was not accepted in full. This holds for every kind
-/// of write.
+/// A writable event is reported only if a write was not accepted in full. Here the application
+/// writes by sharing its memory.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {

@@ -14,8 +14,8 @@ fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// The TCP options that the peer offers in the two variants of a test. The first variant offers
-/// none. The second offers the options that output prediction requires.
+/// The TCP options that the peer offers in the two variants of a test: none, or the options that
+/// output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 /// Returns a connection as [`closed`] does, with the configuration `config` and the options that
@@ -123,8 +123,8 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     }
 }
 
-/// A window probe may carry the last byte that was written. For data that is written later,
-/// silly-window avoidance applies.
+/// A window probe has carried the last byte of the written data. Data that is written afterwards
+/// must not be sent as a probe, so it waits as silly-window avoidance requires.
 #[test]
 fn after_a_probe_of_the_last_byte_later_data_is_not_sent_as_a_probe() {
     for offers in OFFERS {
@@ -171,9 +171,9 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
-/// RFC 9293 §3.8.6.2.1: silly-window avoidance of the sender. While the peer's window opens by
-/// single bytes, nothing is sent until it has room for a segment or reaches half of the largest
-/// window. A timer ends the wait.
+/// RFC 9293 §3.8.6.2.1: silly-window avoidance of the sender. The peer's window opens by single
+/// bytes. Nothing is sent until the window has room for a segment, reaches half of the largest
+/// window ever offered, or a timer expires.
 #[test]
 fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
@@ -199,8 +199,8 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
-/// RFC 5681 §3.1: the first timeout of a segment reduces ssthresh, also if the persist timer has
-/// sent the segment into a small window.
+/// RFC 5681 §3.1: the first timeout of a segment reduces ssthresh. This also holds for a segment
+/// that the persist timer has sent because the peer's window was too small for a full segment.
 #[test]
 fn the_loss_of_a_segment_in_a_small_window_reduces_the_threshold() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");

@@ -1,6 +1,6 @@
-//! The bounds that losses set in BBR's model. The long-term bound comes from probes that caused too
-//! much loss, and the short-term bounds from recent deliveries (draft-ietf-ccwg-bbr §5.5.10,
-//! §5.5.11).
+//! The bounds that losses set in BBR's model. A probe for bandwidth that caused too much loss sets
+//! the long-term bound. Losses outside a probe set the short-term bounds, from the present model
+//! and the recent deliveries (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
@@ -9,7 +9,8 @@ use linerate_units::Rate;
 
 /// `LossThresh`: the loss that BBR tolerates, in thousandths of the data in flight.
 const LOSS_THRESHOLD: u64 = 20;
-/// `Beta`: the factor by which a round with losses reduces the short-term bounds, in per cent.
+/// `Beta`: the factor, in per cent, by which the short-term bounds are multiplied after a round
+/// with losses.
 pub(super) const BETA: u32 = 70;
 /// `Headroom`: the part of the long-term bound that is left to other flows, in per cent.
 const HEADROOM: u32 = 15;
@@ -19,17 +20,18 @@ const HEADROOM: u32 = 15;
 pub(super) struct Latest {
     /// `bw_latest`: the highest delivery rate of the round.
     bandwidth: Rate,
-    /// `inflight_latest`: the largest number of bytes delivered in the interval of a rate sample of
-    /// this round.
+    /// `inflight_latest`: the amount of data delivered in the interval of a rate sample, in bytes;
+    /// the largest of the samples in this round.
     pub(super) inflight: u32,
     /// `is_loss_in_round`: whether any loss was detected in the round.
     loss: bool,
     /// The number of ranges that were found lost in the round.
     pub(super) lost_ranges: u32,
-    /// `loss_round_delivered`: the value of `C.delivered` that ends the round. The round ends when
-    /// a segment is acknowledged that was sent when at least this many bytes had been delivered.
+    /// `loss_round_delivered`: the value of `C.delivered` that ends the round. When a segment is
+    /// sent, `C.delivered` is recorded. The round ends with the first acknowledgement of a segment
+    /// whose record has at least this value.
     round_end: u64,
-    /// `loss_round_start`: whether the current acknowledgement begins a round.
+    /// `loss_round_start`: whether the acknowledgement that is being processed begins a round.
     pub(super) round_started: bool,
 }
 
@@ -48,7 +50,8 @@ pub(super) struct Bounds {
 
 packed!(Bounds { bandwidth, inflight, longterm });
 
-/// The state of the model before the last losses, which is restored if these losses prove spurious.
+/// The state of the model before the most recent losses. It is restored if these losses prove
+/// spurious.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
     /// Whether losses are being repaired. During that time, the state from before the first of
@@ -62,8 +65,9 @@ pub(super) struct Undo {
 packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
-    /// `UpdateLatestDeliverySignals`: updates the largest delivery rate and amount of the round,
-    /// and detects the end of the round. Called before any other processing of the acknowledgement.
+    /// `UpdateLatestDeliverySignals`: updates the largest delivery rate and the largest delivered
+    /// amount of the round, and detects the end of the round. Called before any other processing of
+    /// the acknowledgement.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -75,9 +79,9 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`: if a round has ended, restarts the largest delivery rate and
-    /// amount with the values of this acknowledgement. Called after all other processing of the
-    /// acknowledgement.
+    /// `AdvanceLatestDeliverySignals`: begins a new round if one has ended. The largest delivery
+    /// rate and the largest delivered amount then have the values of this acknowledgement. Called
+    /// after all other processing of the acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
@@ -91,9 +95,9 @@ impl Bbr {
         (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
     }
 
-    /// `AdaptLowerBoundsFromCongestion`: after a round trip with a loss, reduces the short-term
-    /// bounds by 30 %, but not below the delivery rate and amount of the round trip. Does nothing
-    /// in phases that probe for bandwidth.
+    /// `AdaptLowerBoundsFromCongestion`: reduces the short-term bounds by 30 % after a round trip
+    /// with a loss. They do not fall below the largest delivery rate and the largest delivered
+    /// amount of that round trip. Does nothing in phases that probe for bandwidth.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.latest.round_started {
             return;
@@ -112,8 +116,9 @@ impl Bbr {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`: records a loss or a congestion mark. The caller saves the state before a loss,
-    /// but not before a mark, so the effect of a mark is never undone.
+    /// `NoteLoss`: records a loss or a congestion mark. Before it reports a loss, the caller saves
+    /// the state, so that the response can be undone. The response to a mark is never undone, so no
+    /// state is saved before it.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;
@@ -135,7 +140,7 @@ impl Bbr {
 
     /// `HandleInflightTooHigh`: ends a bandwidth probe after too much loss or a congestion mark,
     /// and sets the long-term bound. If the sender was application-limited, the bound is unchanged.
-    /// Called at most once in a probe.
+    /// Called at most once per probe.
     pub(super) fn on_inflight_too_high(
         &mut self,
         in_flight_at_send: u32,
@@ -153,7 +158,8 @@ impl Bbr {
         }
     }
 
-    /// `InflightWithHeadroom`: returns the long-term bound less the part for other flows, in bytes.
+    /// `InflightWithHeadroom`: returns the long-term bound, in bytes, less [`HEADROOM`], which is
+    /// left to other flows.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         let Some(longterm) = self.bounds.longterm else { return u32::MAX };
         let headroom = share(longterm, HEADROOM).max(self.window.mss());
@@ -171,9 +177,9 @@ impl Bbr {
         longterm.min(self.bounds.inflight.unwrap_or(u32::MAX)).max(self.least_window())
     }
 
-    /// `SaveStateUponLoss`: saves the state before the first of several losses. Each loss reduces
-    /// the bounds at once. If a later call replaced the saved state, it would save the reduced
-    /// bounds.
+    /// `SaveStateUponLoss`: saves the state before the first of several losses. The bounds are
+    /// reduced before the next loss is reported. Later calls therefore keep the saved state;
+    /// otherwise they would save the reduced bounds.
     pub(super) fn save_for_undo(&mut self) {
         self.save_window();
         if !self.undo.is_kept {
@@ -187,14 +193,15 @@ impl Bbr {
         self.undo.is_kept = false;
     }
 
-    /// `HandleSpuriousLossDetection`: restores the bounds and the phase before the losses.
+    /// `HandleSpuriousLossDetection`: restores the bounds and the phase from before the losses.
     pub(super) fn undo_losses(&mut self) {
         self.restore_window();
         self.latest.loss = false;
         self.full_pipe.reset(Rate::default());
         self.close_undo();
         let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
-        // `None` means no bound, so the looser of two bounds is `None` if either of them is.
+        // Each bound becomes the looser of the present bound and the saved bound. `None` means no
+        // bound, so the result is `None` if one of the two is.
         self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
         self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
         self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));
@@ -218,8 +225,8 @@ pub(super) fn is_too_much(lost: u64, in_flight: u32) -> bool {
     lost * 1_000 > u64::from(in_flight) * LOSS_THRESHOLD
 }
 
-/// `InflightAtLoss`: returns the amount of data in flight at which the loss exceeded the threshold,
-/// in bytes.
+/// `InflightAtLoss`: returns the amount of data in flight, in bytes, up to which the loss was
+/// within the threshold. Only a part of the lost segment counts.
 fn inflight_at_loss(lost: &Lost) -> u32 {
     let before = u64::from(lost.in_flight_at_send.saturating_sub(lost.bytes));
     let lost_before = lost.since_sent.saturating_sub(u64::from(lost.bytes));

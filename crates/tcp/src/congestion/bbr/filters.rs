@@ -6,8 +6,8 @@ use linerate_units::{Duration, Instant, Rate};
 
 /// `MinRTTFilterLen`: the time after which a minimum round-trip time expires.
 const MEMORY: Duration = Duration::from_secs(10);
-/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, unless a shorter round-trip
-/// time than the recent minimum was measured in the meantime.
+/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, counted from the measurement
+/// of the recent minimum round-trip time. A shorter measurement starts the interval anew.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// `max_bw`: the largest delivery rate in this probing cycle and the previous cycle
@@ -35,8 +35,8 @@ impl MaxBandwidth {
     }
 }
 
-/// `min_rtt`, and the minimum over a shorter period, which determines when ProbeRTT is due
-/// (draft-ietf-ccwg-bbr §5.3.4.3).
+/// `min_rtt`, and the minimum round-trip time over a shorter period than that of `min_rtt`. The age
+/// of the second minimum determines when ProbeRTT is due (draft-ietf-ccwg-bbr §5.3.4.3).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShortestRoundTrip {
     shortest: Option<Duration>,
@@ -79,14 +79,15 @@ impl ShortestRoundTrip {
         expired
     }
 
-    /// Restarts the probe interval, because the queue was just drained.
+    /// Restarts the interval after which ProbeRTT is due, because ProbeRTT has just drained the
+    /// queue.
     pub(super) const fn restart_interval(&mut self, now: Instant) {
         self.recent_found = now;
     }
 }
 
-/// `extra_acked`: the number of bytes acknowledged at once in excess of what the estimated
-/// bandwidth would deliver (draft-ietf-ccwg-bbr §5.5.9).
+/// `extra_acked`: the number of bytes acknowledged within a period, less the number that the
+/// estimated bandwidth would deliver in that period (draft-ietf-ccwg-bbr §5.5.9).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aggregation {
     began: Instant,
@@ -107,9 +108,9 @@ impl Aggregation {
         self.began = now;
     }
 
-    /// Processes an acknowledgement of `bytes` bytes in this `round`. `bandwidth` is the present
-    /// estimate, `cwnd` the congestion window in bytes, and `memory` the length of the filter in
-    /// rounds.
+    /// Processes an acknowledgement of `bytes` bytes that arrives in the round with the number
+    /// `round`. `bandwidth` is the present bandwidth estimate, `cwnd` the congestion window in
+    /// bytes, and `memory` the length of the filter in rounds.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -133,11 +134,12 @@ impl Aggregation {
     }
 }
 
-/// A windowed maximum filter (K. Nichols). It returns the largest value of the most recent rounds,
-/// and stores only the three best values.
+/// A windowed maximum filter by K. Nichols. It returns the largest value of the most recent rounds,
+/// without storing them all: it stores only three candidates.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {
-    /// The three best values, each as round and value, the largest first.
+    /// The three candidates, each as round and value, the largest value first. When the first
+    /// expires, the next replaces it.
     best: [(u64, u64); 3],
 }
 

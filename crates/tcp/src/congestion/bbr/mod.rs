@@ -3,8 +3,9 @@
 //! derives the sending rate and the amount of data in flight.
 //!
 //! Comments give the names of the draft in backticks. Gains are in whole per cent, and rates in
-//! whole bits per second. The draft requires a response to congestion marks without defining it.
-//! Here a mark has the same response as a loss.
+//! whole bits per second. The draft requires a response to congestion marks, but does not define
+//! it. Outside a probe, a mark is treated like a loss. During a probe, it is treated like too much
+//! loss.
 
 mod bounds;
 mod filters;
@@ -46,7 +47,8 @@ enum Phase {
     Startup,
     /// Drain: drains the queue that Startup has built.
     Drain,
-    /// ProbeBW_DOWN: sends slower than the path delivers, to drain the queue.
+    /// ProbeBW_DOWN: sends slower than the path delivers, so that the queue of the preceding phase
+    /// drains.
     Down,
     /// ProbeBW_CRUISE: sends as fast as the path delivers.
     Cruise,
@@ -94,7 +96,7 @@ struct Step<'a> {
     sample: Option<RateSample>,
     /// `RS.delivery_rate`; zero if there is no sample.
     rate: Rate,
-    /// Whether the sample does not show the rate of the path, because the sender was
+    /// Whether the sample may be below the rate that the path can deliver, because the sender was
     /// application-limited or in a pause for ProbeRTT.
     application_limited: bool,
 }
@@ -129,18 +131,18 @@ pub(crate) struct Bbr {
     rate: Rate,
     /// Whether the pacing rate is derived from a measured round-trip time.
     knows_round_trip: bool,
-    /// The time when the last acknowledgement arrived, if any.
+    /// The time when the most recent acknowledgement arrived. `None` before the first one.
     acknowledged: Option<Instant>,
     /// The present time. Only acknowledgements and the end of an idle period update it, because
     /// other events do not include the time.
     now: Instant,
     /// `C.delivered`: the number of bytes delivered since the connection was opened.
     delivered: u64,
-    /// The value of `delivered` up to which rate samples count as application-limited, because they
-    /// come from a pause for ProbeRTT.
+    /// Rate samples of segments that were sent before this number of bytes was delivered count as
+    /// application-limited, because ProbeRTT had reduced the window.
     limited_until: u64,
-    /// `C.is_cwnd_limited`: whether the congestion window was full at any time in this round or the
-    /// previous round.
+    /// `C.is_cwnd_limited`: whether the congestion window was full at some time in this round or
+    /// the previous round.
     window_limited: bool,
     /// `drain_start_round`: the round in which Drain began.
     drain_began: u64,
@@ -237,7 +239,7 @@ impl Bbr {
         self.advance_latest(step);
     }
 
-    /// `UpdateMaxBw` and `UpdateRound`: updates the bandwidth estimate, and counts rounds.
+    /// `UpdateMaxBw` and `UpdateRound`: counts rounds, and updates the bandwidth estimate.
     fn update_bandwidth(&mut self, step: &Step<'_>) {
         self.rounds.started = false;
         let Some(sample) = step.sample else { return };
@@ -256,7 +258,7 @@ impl Bbr {
     }
 
     /// `SetPacingRateWithGain`: sets the pacing rate. Until BBR has detected a full path, the rate
-    /// never decreases, because application-limited samples must not reduce it.
+    /// never decreases, because early samples may be low for lack of data to send.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -274,7 +276,7 @@ impl Bbr {
         }
     }
 
-    /// `SetCwnd`: sets the congestion window after `acked` newly acknowledged bytes.
+    /// `SetCwnd`: sets the congestion window after an acknowledgement of `acked` bytes of new data.
     fn set_window(&mut self, acked: u32) {
         let most = self.most_inflight();
         let grown = self.window.cwnd().saturating_add(acked);
@@ -291,33 +293,36 @@ impl Bbr {
         self.window.set(cwnd.min(self.volume_cap()));
     }
 
-    /// `max_inflight` (`UpdateMaxInflight`): returns the target of the congestion window in bytes.
+    /// `max_inflight` (`UpdateMaxInflight`): returns the congestion window, in bytes, that the
+    /// model permits in the present phase, before the bounds are applied.
     fn most_inflight(&self) -> u32 {
         let product = self.product(self.model_bandwidth(), self.phase.window_gain());
         self.with_quanta(u64::from(product) + self.aggregation.extra())
     }
 
-    /// `Inflight`: returns the amount of data in flight, in bytes, that keeps a path of this
-    /// bandwidth full, times `gain` (in per cent).
+    /// `Inflight`: returns `gain` per cent of the amount of data in flight, in bytes, that keeps a
+    /// path with `bandwidth` full.
     fn inflight(&self, bandwidth: Rate, gain: u32) -> u32 {
         self.with_quanta(u64::from(self.product(bandwidth, gain)))
     }
 
-    /// Returns the bandwidth-delay product of the model in bytes, times `gain` (in per cent).
+    /// Returns `gain` per cent of the bandwidth-delay product in bytes, with the bandwidth of the
+    /// model.
     fn bdp(&self, gain: u32) -> u32 {
         self.product(self.model_bandwidth(), gain)
     }
 
-    /// `BDPMultiple`: returns the bandwidth-delay product for `bandwidth` in bytes, times `gain`
-    /// (in per cent).
+    /// `BDPMultiple`: returns `gain` per cent of the bandwidth-delay product in bytes, for
+    /// `bandwidth` and the minimum round-trip time. Before the first measurement of that time,
+    /// returns the initial window.
     fn product(&self, bandwidth: Rate, gain: u32) -> u32 {
         let Some(round_trip) = self.round_trip.shortest() else { return self.initial };
         let bytes = bandwidth.bytes_in(round_trip).count();
         share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
     }
 
-    /// `QuantizationBudget`: raises `inflight` to at least three bursts, because data is sent in
-    /// bursts. In ProbeBW_UP, adds two segments.
+    /// `QuantizationBudget`: returns `inflight`, but at least three bursts, because a paced sender
+    /// sends whole bursts. In ProbeBW_UP, the result is two segments larger.
     fn with_quanta(&self, inflight: u64) -> u32 {
         let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
         let mss = self.window.mss();
@@ -381,7 +386,8 @@ impl Controller for Bbr {
     /// Does nothing, because `on_every_acknowledgement` sets the window.
     fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
 
-    /// `HandleRestartFromIdle`: resumes after nothing was in flight for the time `idle`.
+    /// `HandleRestartFromIdle`: prepares the model for data that is sent after nothing was in
+    /// flight for the time `idle`.
     fn on_idle(&mut self, idle: Duration) {
         let Some(acknowledged) = self.acknowledged else { return };
         self.now = acknowledged + idle;
@@ -444,7 +450,7 @@ impl Bbr {
     }
 }
 
-/// Returns the rate of one window per round trip, multiplied by the gain of Startup.
+/// Returns `window` per `round_trip`, multiplied by the gain of Startup.
 fn initial_rate(window: u32, round_trip: Duration) -> Rate {
     Rate::of(Bytes::new(u64::from(window)), round_trip).percent(STARTUP_GAIN)
 }

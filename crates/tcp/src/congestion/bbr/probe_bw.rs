@@ -6,13 +6,14 @@ use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
-/// The minimum time from the start of a cycle to the next probe. The maximum is one second longer.
+/// The minimum of the time from the start of a cycle to its probe. A random part of up to one
+/// second is added to it.
 const WAIT: Duration = Duration::from_secs(2);
-/// The maximum number of rounds between probes. If the bandwidth-delay product has fewer segments,
-/// their number is the limit. Reno's window grows by one segment per round, so a Reno flow on this
-/// path would probe about as often.
+/// The maximum number of rounds between probes. If the target for the data in flight has fewer
+/// segments than that, the limit is their number. A window of Reno grows by one segment per round,
+/// so a Reno flow would take about as many rounds from one loss to the next.
 const RENO_ROUNDS: u64 = 63;
-/// The maximum number of times that a probe doubles the growth of the long-term bound.
+/// The maximum of `doublings`, so that the growth of the long-term bound does not overflow.
 const MOST_DOUBLINGS: u32 = 30;
 
 /// The part of the probing cycle in which the data that is acknowledged now was sent (`ack_phase`).
@@ -35,21 +36,25 @@ pub(super) struct Probe {
     pub(super) is_sample: bool,
     /// `cycle_stamp`: the start time of the probing cycle.
     began: Instant,
-    /// `bw_probe_wait`: the time from the start of the cycle to the next probe.
+    /// `bw_probe_wait`: the time, from the start of the cycle, after which a probe is due. The
+    /// number of rounds may make it due earlier.
     wait: Duration,
-    /// `rounds_since_probe_up`: the number of rounds since the last probe.
+    /// `rounds_since_probe_up`: the number of rounds since the most recent probe, plus a random
+    /// number, zero or one.
     pub(super) rounds: u64,
     /// `bw_probe_up_rounds`: how often the growth of the long-term bound was doubled in this probe.
     doublings: u32,
-    /// `bw_probe_up_acked`: the number of bytes acknowledged since the long-term bound last grew.
+    /// `bw_probe_up_acked`: the number of bytes acknowledged since the long-term bound was most
+    /// recently raised.
     acked: u64,
-    /// `probe_up_acked_per_inc`: the number of acknowledged bytes for which the long-term bound
-    /// grows by a segment.
+    /// `probe_up_acked_per_inc`: the number of acknowledged bytes after which the long-term bound
+    /// grows by one segment.
     acked_per_step: u64,
-    /// `prev_probe_too_high`: whether too much data of the last probe was lost.
+    /// `prev_probe_too_high`: whether the most recent probe lost too much data.
     pub(super) too_high: bool,
-    /// `prev_probe_precautionary`: whether the last probe ended when the data in flight reached the
-    /// long-term bound. It ends there if too much data of the probe before it was lost.
+    /// `prev_probe_precautionary`: whether the most recent probe ended because the data in flight
+    /// reached the long-term bound. This ends a probe only if the probe before it lost too much
+    /// data.
     precautionary: bool,
 }
 
@@ -82,8 +87,8 @@ impl Probe {
         }
     }
 
-    /// Stops the use of acknowledgements as feedback about a bandwidth probe, when ProbeRTT begins.
-    /// ProbeRTT drains the queue, so later acknowledgements show nothing about the probe.
+    /// Stops using acknowledgements as feedback about a probe for bandwidth. Called when ProbeRTT
+    /// begins: it drains the queue, so later acknowledgements show nothing about the probe.
     pub(super) const fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
     }
@@ -112,7 +117,7 @@ impl Bbr {
         self.probe.wait = WAIT + Duration::from_nanos(self.random.below(1_000_000_000));
     }
 
-    /// `StartProbeBW_REFILL`: begins the phase that fills the path before a probe.
+    /// `StartProbeBW_REFILL`: begins REFILL, in which the path is filled before the probe.
     pub(super) fn start_refill(&mut self) {
         self.forget_short_term();
         (self.probe.doublings, self.probe.acked) = (0, 0);
@@ -152,9 +157,9 @@ impl Bbr {
         }
     }
 
-    /// `IsTimeToProbeBW`: whether a probe is due. It is due after a random time, or after one round
-    /// for each segment of the target in flight, up to [`RENO_ROUNDS`] (draft-ietf-ccwg-bbr
-    /// §5.3.3.8).
+    /// `IsTimeToProbeBW`: whether a probe is due. It is due after a random time in the cycle. It is
+    /// due earlier after a number of rounds: the number of segments in the target for the data in
+    /// flight, at most [`RENO_ROUNDS`] (draft-ietf-ccwg-bbr §5.3.3.8).
     fn is_time_to_probe(&self) -> bool {
         let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
         self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno
@@ -166,8 +171,9 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`: whether the probe must end. It ends when it has filled the path. After a
-    /// probe with too much loss, it already ends at the long-term bound.
+    /// `IsTimeToGoDown`: whether the probe must end. It ends when it has filled the path. If the
+    /// probe before it lost too much data, this probe already ends when the data in flight reaches
+    /// the long-term bound.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
         if self.probe.too_high && step.ack.in_flight >= longterm {
@@ -183,8 +189,8 @@ impl Bbr {
         self.full_pipe.now
     }
 
-    /// `AdaptLongTermModel`: processes the feedback of a probe, and raises the long-term bound if
-    /// the losses permit. Returns whether another phase has begun.
+    /// `AdaptLongTermModel`: processes the feedback of a probe, and raises the long-term bound
+    /// unless too much data was lost. Returns whether it has begun another phase.
     fn adapt_long_term(&mut self, step: &Step<'_>) -> bool {
         if self.probe.feedback == Feedback::Starting && self.rounds.started {
             self.probe.feedback = Feedback::Probing;
@@ -214,8 +220,9 @@ impl Bbr {
         false
     }
 
-    /// `ProbeInflightLongtermUpward`: raises the long-term bound, if the congestion window has
-    /// reached it.
+    /// `ProbeInflightLongtermUpward`: counts acknowledged bytes, and raises the long-term bound by
+    /// the growth that they permit. Does nothing while the congestion window is below that bound,
+    /// or is not fully used.
     fn probe_longterm(&mut self, step: &Step<'_>) {
         let Some(longterm) = self.bounds.longterm else { return };
         if !self.window_limited || self.window.cwnd() < longterm {
@@ -232,8 +239,9 @@ impl Bbr {
         }
     }
 
-    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound. The growth is one
-    /// segment in the first round, two in the second, then four, and so on.
+    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound per round. The
+    /// growth is one segment in the first round of a probe, two in the second, then four, and so
+    /// on.
     fn raise_slope(&mut self) {
         let growth = 1_u32 << self.probe.doublings;
         self.probe.doublings = (self.probe.doublings + 1).min(MOST_DOUBLINGS);

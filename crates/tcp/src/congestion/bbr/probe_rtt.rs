@@ -1,13 +1,14 @@
-//! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds, BBR halves the data
-//! in flight for a short time, the pause. Thus the queue drains and the minimum round-trip time can
-//! be measured. The phase is omitted if a shorter round-trip time than the recent minimum was
-//! measured in the meantime.
+//! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). In this phase, BBR halves the data in
+//! flight for a short time, the pause. Thus the queue drains and the minimum round-trip time can be
+//! measured. The phase begins when no shorter round-trip time than the recent minimum was measured
+//! for five seconds.
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// `ProbeRTTDuration`: the time for which the data in flight is reduced.
+/// `ProbeRTTDuration`: the minimum duration of a pause, counted from the time when the data in
+/// flight is small enough.
 const DURATION: Duration = Duration::from_millis(200);
 /// `ProbeRTTCwndGain`: the congestion window during the pause, in per cent of the bandwidth-delay
 /// product.
@@ -16,12 +17,14 @@ const GAIN: u32 = 50;
 /// The state of a pause for ProbeRTT, and the congestion window to restore after the pause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
-    /// `probe_rtt_done_stamp`: the end of the pause. `None` until the data in flight is small
-    /// enough.
+    /// `probe_rtt_done_stamp`: the end of the pause. `None` until the data in flight fits the
+    /// reduced window.
     ends: Option<Instant>,
-    /// `probe_rtt_round_done`: whether a whole round has passed with the reduced window.
+    /// `probe_rtt_round_done`: whether a whole round has passed since the data in flight fitted the
+    /// reduced window.
     round_done: bool,
-    /// `prior_cwnd`: the last window that neither a recovery nor a pause had reduced, in bytes.
+    /// `prior_cwnd`: the most recent size of the window, in bytes, that neither a recovery nor a
+    /// pause had reduced.
     window_before: u32,
 }
 
@@ -46,9 +49,11 @@ impl Bbr {
         }
     }
 
-    /// `HandleProbeRTT`: ends the pause after its duration and a whole round.
+    /// `HandleProbeRTT`: ends the pause when both its minimum duration and a whole round have
+    /// passed.
     fn handle_pause(&mut self, step: &Step<'_>) {
-        // Rate samples during the pause are too low, so they count as application-limited.
+        // Rate samples of the data that is in flight during the pause are too low. They count as
+        // application-limited, so that they do not lower the bandwidth estimate.
         self.limited_until = self.delivered + u64::from(step.ack.in_flight);
         match self.pause.ends {
             None if step.ack.in_flight <= self.pause_window() => {
@@ -66,7 +71,8 @@ impl Bbr {
         }
     }
 
-    /// `CheckProbeRTTDone`: restores the window if the pause is over.
+    /// `CheckProbeRTTDone`: if the duration of the pause is over, restores the window and leaves
+    /// ProbeRTT.
     pub(super) fn check_pause_done(&mut self) {
         if self.pause.ends.is_none_or(|end| self.now <= end) {
             return;

@@ -1,5 +1,6 @@
-//! A pseudo-random generator (splitmix64) for the times of probes. With different times, flows that
-//! begin together do not probe together. The random numbers depend only on the seed.
+//! A pseudo-random generator (splitmix64), which BBR uses to choose the times of probes. Flows that
+//! begin together thus probe at different times, if their seeds differ. The random numbers depend
+//! only on the seed.
 
 use crate::compact::pack::packed;
 

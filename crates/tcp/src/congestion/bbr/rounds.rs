@@ -7,8 +7,8 @@ use crate::compact::pack::packed;
 /// opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
-    /// `next_round_delivered`: the round ends when a segment is delivered that was sent after this
-    /// number of bytes had been delivered.
+    /// `next_round_delivered`: the round ends when a segment is delivered before whose sending at
+    /// least this number of bytes had been delivered.
     end: u64,
     /// `round_count`: the number of rounds since the connection was opened.
     pub(super) count: u64,
@@ -29,7 +29,7 @@ impl Rounds {
         }
     }
 
-    /// `StartRound`: begins a round when `delivered` bytes are delivered.
+    /// `StartRound`: begins a round at the time when `delivered` bytes have been delivered.
     pub(super) const fn begin(&mut self, delivered: u64) {
         self.end = delivered;
     }

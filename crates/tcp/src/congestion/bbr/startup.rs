@@ -6,26 +6,27 @@ use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::packed;
 use linerate_units::Rate;
 
-/// The number of rounds without growth after which the path counts as full.
+/// The path counts as full after this number of rounds in which the delivery rate has not grown.
 const FULL_ROUNDS: u32 = 3;
-/// The ratio of the delivery rate to its baseline (`full_bw`) from which the rate counts as
-/// growing, in per cent.
+/// The delivery rate counts as growing if it is at least this percentage of its baseline
+/// (`full_bw`).
 const GROWTH: u32 = 125;
 /// `StartupFullLossCnt`: the path counts as full if at least this number of ranges is lost in a
 /// round.
 const LOST_RANGES: u32 = 6;
-/// The number of rounds after which Drain ends, regardless of the data in flight.
+/// Drain ends when it has lasted longer than this number of rounds, even if the queue is not empty.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// The detection of a full path: the sending rate exceeds the delivery rate, and the delivery rate
-/// stops growing (draft-ietf-ccwg-bbr §5.3.1.2).
+/// The detection of a full path. While BBR sends faster than the path delivers, the path is full
+/// when the delivery rate stops growing (draft-ietf-ccwg-bbr §5.3.1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FullPipe {
-    /// `full_bw`: the delivery rate from which growth is measured.
+    /// `full_bw`: the delivery rate with which the rate of each round is compared.
     baseline: Rate,
-    /// `full_bw_count`: the number of rounds since the delivery rate last grew.
+    /// `full_bw_count`: the number of rounds since the delivery rate most recently grew.
     rounds: u32,
-    /// `full_bw_now`: whether the path is full, as detected since the last reset.
+    /// `full_bw_now`: whether the path was detected as full since the most recent
+    /// [reset](Self::reset).
     pub(super) now: bool,
     /// `full_bw_reached`: whether the path was ever detected as full.
     pub(super) reached: bool,
@@ -34,7 +35,7 @@ pub(super) struct FullPipe {
 packed!(FullPipe { baseline, rounds, now, reached });
 
 impl FullPipe {
-    /// `ResetFullBW`: restarts the detection at `baseline`.
+    /// `ResetFullBW`: restarts the detection, with `baseline` as the rate to compare with.
     pub(super) const fn reset(&mut self, baseline: Rate) {
         *self = Self { baseline, rounds: 0, now: false, reached: self.reached };
     }
@@ -71,8 +72,9 @@ impl Bbr {
         }
     }
 
-    /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery, if too much data was
-    /// lost in too many ranges (draft-ietf-ccwg-bbr §5.3.1.3).
+    /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery with too many losses.
+    /// They are too many if more than 2 % of the data in flight and at least [`LOST_RANGES`] ranges
+    /// were lost (draft-ietf-ccwg-bbr §5.3.1.3).
     fn check_startup_loss(&mut self, step: &Step<'_>) {
         if !self.latest.round_started {
             return;

@@ -53,8 +53,8 @@ struct Path {
     /// The maximum time that a segment waits in the queue. A segment that would wait longer is
     /// dropped.
     queue: Duration,
-    /// The number of random losses in a thousand segments. `random` decides which segments are
-    /// lost.
+    /// The probability of a random loss, in thousandths. `random` decides for each segment whether
+    /// it is lost.
     loss: u64,
     random: Random,
     busy: Instant,
@@ -224,7 +224,8 @@ impl Path {
         sent.flow
     }
 
-    /// Returns the share of the link's rate that `flow` had in the last `span`, in per cent.
+    /// Returns the delivery rate of `flow` in the last `span` of the simulation, in per cent of the
+    /// link's rate.
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];
@@ -233,7 +234,7 @@ impl Path {
         (flow.delivered - before) * 100 / self.rate.bytes_in(span).count()
     }
 
-    /// Returns the median round-trip time of `flow` in the last `span`.
+    /// Returns the median round-trip time of `flow` in the last `span` of the simulation.
     fn median_round_trip(&self, flow: usize, span: Duration) -> Duration {
         let since = self.now - span;
         let recent = self.flows[flow].round_trips.iter().filter(|(at, _)| *at >= since);
@@ -246,7 +247,7 @@ impl Path {
 #[test]
 fn one_flow_finds_the_rate_and_keeps_the_queue_short() {
     for delay in [5, 40, 200] {
-        // The queue holds the data of eight round trips.
+        // The queue has room for the data that the link sends in eight round trips.
         let mut path = Path::new(ms(delay), ms(delay * 8), 0);
         path.add(Duration::ZERO);
         path.run(Duration::from_secs(20));
@@ -279,8 +280,9 @@ fn a_shallow_queue_costs_little() {
     assert!(lost <= 30, "{lost} ‰ lost");
 }
 
-/// With random losses of 1 % and 2 %, BBR must use at least 75 % and 40 % of the link. Reno would
-/// use only 12 % and 9 %: its window is 1.22 segments divided by the square root of the loss rate.
+/// With random losses of 1 % and 2 %, BBR must use at least 75 % and 40 % of the link. With these
+/// losses, Reno would use only 12 % and 9 %: its window in segments is 1.22 divided by the square
+/// root of the loss rate.
 #[test]
 fn random_losses_do_not_stop_the_flow() {
     for (loss, least) in [(10, 75), (20, 40)] {

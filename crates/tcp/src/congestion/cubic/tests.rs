@@ -23,8 +23,8 @@ impl Path {
         Self::with(Cubic::new(Window::new(MSS, 10), false), round_trip)
     }
 
-    /// Returns a sender in congestion avoidance, at the start of a new curve. It has just detected
-    /// a loss at a window of `segments` segments.
+    /// Returns a sender that had a window of `segments` segments and has just recovered from a
+    /// loss. Its next stage of congestion avoidance begins with the next acknowledgement.
     fn after_loss(segments: u32, round_trip: Duration) -> Self {
         let mut path = Self::with(Cubic::new(Window::new(MSS, segments), false), round_trip);
         path.lose();
@@ -65,7 +65,7 @@ impl Path {
         }
     }
 
-    /// Acknowledges a window of segments, spread evenly over a round trip.
+    /// Acknowledges all segments of a window, evenly spread over one round trip.
     fn round(&mut self) {
         let acks = u64::from((self.cwnd() / self.per_ack).max(1));
         let start = self.now;
@@ -122,13 +122,13 @@ impl Model {
     }
 }
 
-/// Passes equal acknowledgements to CUBIC and to the model, and compares their windows after each
-/// one.
+/// Passes the same acknowledgements to CUBIC and to the model, and compares the two windows after
+/// each acknowledgement.
 fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
-    // The first acknowledgement after the loss still belongs to slow start, because CWND equals
-    // SSTHRESH. It is processed before the comparison begins.
+    // After the loss CWND equals SSTHRESH, which counts as slow start. The first acknowledgement is
+    // therefore processed before the comparison begins.
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);
@@ -162,10 +162,12 @@ fn the_window_follows_the_formulas_for_many_round_trips() {
     }
 }
 
-/// RFC 9438 figure 2: the window reaches `W_max` after K seconds, whatever the round-trip time.
+/// RFC 9438 figure 2: the window reaches `W_max` K seconds after a loss. K does not depend on the
+/// round-trip time.
 #[test]
 fn the_plateau_is_reached_after_k_for_any_round_trip() {
-    // K is the cube root of 300 / 0.4 in seconds.
+    // The loss reduces the window from 1,000 segments by 300, so K is the cube root of 300 / 0.4 in
+    // seconds.
     let k = ms(9_086);
     for millis in [50, 100, 200] {
         let mut path = Path::after_loss(1_000, ms(millis));
@@ -181,8 +183,9 @@ fn the_plateau_is_reached_after_k_for_any_round_trip() {
     }
 }
 
-/// RFC 9438 §4.2: the target exceeds the window by at most half of the window. Each acknowledgement
-/// of a round trip is a step towards a new target, so the window grows at most by the factor e^0.5.
+/// RFC 9438 §4.2: the target exceeds the window by at most half of the window. Each acknowledged
+/// segment therefore adds at most half a segment, and a window of acknowledgements at most half of
+/// the window. The limit in the test is much looser.
 #[test]
 fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     let mut path = Path::after_loss(20, ms(5_000));
@@ -196,8 +199,8 @@ fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
 }
 
 /// On a path with a short round-trip time, the window grows like that of Reno. The growth is α =
-/// 9/17 segments per round trip up to the size before the reduction, and then one segment per round
-/// trip.
+/// 9/17 segments per round trip until the window has its size before the loss. After that, it is
+/// one segment per round trip.
 #[test]
 fn the_reno_friendly_region_grows_like_reno() {
     let mut path = Path::after_loss(100, ms(1));
@@ -261,8 +264,9 @@ fn after_a_timeout_the_curve_begins_at_the_plateau() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// RFC 9438 §4.10: if HyStart++ ends slow start without a loss, `W_max` is the window at that time.
-/// The curve then begins at its plateau, where the window hardly grows.
+/// RFC 9438 §4.10: if HyStart++ ends slow start without a loss, `W_max` is the window at the end of
+/// slow start. The curve of congestion avoidance thus begins at its plateau, where the window
+/// hardly grows.
 #[test]
 fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));
@@ -301,7 +305,7 @@ fn after_hystart_the_curve_begins_at_the_plateau() {
 }
 
 /// RFC 9438 §4.2, §5.8: the clock of the curve stops while the sender is not cwnd-limited, whether
-/// it sends a few segments or none.
+/// the sender then sends a few segments or none.
 #[test]
 fn time_without_use_of_the_window_does_not_count() {
     let used = |pause: fn(&mut Path)| {
@@ -334,8 +338,8 @@ fn time_without_use_of_the_window_does_not_count() {
     }
 }
 
-/// After a long idle period CWND is the initial window. Slow start leads to SSTHRESH, and then a
-/// new curve towards `W_max` begins.
+/// After a long idle period, slow start from the initial window leads to SSTHRESH. Then a new curve
+/// begins, which rises to the old `W_max`.
 #[test]
 fn a_long_idle_time_starts_a_new_stage() {
     let mut path = Path::new(ms(50));

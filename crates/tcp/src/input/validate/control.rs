@@ -1,8 +1,8 @@
 //! Prediction of control segments: segments without data that acknowledge our SYN or FIN, or carry
 //! the peer's FIN.
 //!
-//! Validation makes about two dozen checks on such a segment, which nearly always passes them.
-//! Prediction makes fewer comparisons. They are at least as strict, so a predicted segment is
+//! Such a segment nearly always passes the two dozen checks of validation. Prediction makes fewer
+//! comparisons, which are at least as strict as those checks. A predicted segment is therefore
 //! valid.
 
 use super::Valid;
@@ -11,14 +11,16 @@ use crate::options::before;
 use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
-/// The bits of data offset and flags that may differ from those of a plain ACK.
+/// The flags in the word of data offset and flags that a control segment may have in addition to
+/// those of an ACK without data.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
-/// A run of one segment without data that is next in order. The segment opens or closes the
-/// connection, and has no other effect.
+/// A run of one segment without data that is next in order. The segment completes the handshake or
+/// closes a direction of the connection, and has no other effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlRun {
-    /// Whether the segment acknowledges all data in flight. Otherwise it acknowledges nothing new.
+    /// Whether the segment acknowledges everything in flight. If false, it acknowledges nothing
+    /// new.
     pub(in crate::input) advances: bool,
     /// Whether the segment carries the peer's FIN for the first time.
     pub(in crate::input) has_fin: bool,
@@ -53,7 +55,7 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // A segment whose header is predicted is left to header prediction.
+        // If header prediction expects this header, the segment is left to it.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
@@ -65,8 +67,8 @@ impl Connection {
             State::SynSent | State::TimeWait | State::Closed => false,
             _ => true,
         };
-        // Left to the slow path: a duplicate ACK, an ACK of a part of the data in flight, and a FIN
-        // after missing data.
+        // Some segments are left to the slow path: duplicate ACKs, ACKs of a part of the data in
+        // flight, and a FIN while data before it is missing.
         let is_odd =
             if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
         let is_beyond =
@@ -86,8 +88,8 @@ impl Connection {
     }
 
     /// Whether an acknowledgement can have no other effect than to advance SND.UNA. This requires
-    /// header prediction and SACK. In addition, no loss recovery, path MTU probe, AccECN or user
-    /// timeout option may depend on what the segment reports.
+    /// header prediction and SACK. In addition, nothing may wait for what the segment reports: no
+    /// loss recovery, no path MTU probe, no AccECN and no user timeout option.
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

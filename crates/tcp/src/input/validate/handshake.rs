@@ -1,5 +1,5 @@
-//! The checks of segments in the handshake: answers to our SYN (RFC 9293 §3.10.7.3), and SYNs that
-//! the peer retransmits.
+//! The checks of two kinds of segments in the handshake: answers to our SYN (RFC 9293 §3.10.7.3),
+//! and copies of the peer's SYN.
 
 use super::sequence::Text;
 use super::{InWindow, Refused, Valid, Verdict};
@@ -22,8 +22,9 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement is ignored. It may come from an attacker, who has
-            // not received our SYN and thus does not know its sequence number.
+            // A reset that does not acknowledge our SYN is ignored. An attacker who has not
+            // received our SYN could send it, but could not acknowledge the SYN, whose sequence
+            // number the attacker does not know.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -37,8 +38,8 @@ impl Connection {
     }
 
     /// Checks a SYN that repeats the sequence number of the peer's first SYN. Returns `None` if the
-    /// segment is not a repeated SYN or SYN-ACK, so that it must pass the checks for other
-    /// segments.
+    /// segment is neither a repeated SYN nor a repeated SYN-ACK. In that case, the checks for all
+    /// other segments apply.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,
@@ -56,8 +57,9 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // This is the peer's SYN-ACK in a simultaneous open (RFC 9293 §3.5, figure 7). Its data, if
-        // any, is ignored, so the peer will retransmit that data.
+        // In SYN-RECEIVED, a SYN-ACK comes from a peer that has opened the connection at the same
+        // time (RFC 9293 §3.5, figure 7). Data on it is ignored, so the peer will retransmit the
+        // data.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

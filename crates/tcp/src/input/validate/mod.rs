@@ -1,9 +1,9 @@
 //! Validation of an arriving segment (RFC 9293 §3.10.7).
 //!
-//! All functions of this module are pure functions of a connection and a segment. Only this module
-//! and its children can create a [`Valid`] segment, which every function that applies a segment to
-//! a connection requires. A refused segment therefore cannot change timestamps, windows or options
-//! (RFC 5961 §5.2). [`Refused`] contains the answer to it.
+//! All functions of this module are pure functions of a connection and a segment. Every function
+//! that applies a segment to a connection takes a [`Valid`] segment, and only this module and its
+//! children can create one. A refused segment therefore cannot change timestamps, windows or
+//! options (RFC 5961 §5.2). [`Refused`] contains the answer to it.
 
 mod ack;
 pub(crate) mod control;
@@ -35,8 +35,8 @@ impl<'a> Deref for Valid<'a> {
 }
 
 impl<'a> Valid<'a> {
-    /// Returns `segment` as a valid segment, unless `disposition` shows that the connection has
-    /// refused it.
+    /// Returns `segment` as a valid segment, if the connection has processed it with the result
+    /// `disposition`. `None` if `disposition` shows that it was refused.
     pub(crate) const fn of_disposition(
         segment: &'a Segment<'a>,
         disposition: Disposition,
@@ -62,8 +62,8 @@ pub(super) enum Verdict<'a> {
     RepeatsSyn(Valid<'a>),
     /// In SYN-RECEIVED: the peer repeats its SYN, but requests another ECN mode (RFC 9768 §3.1.5).
     Contradicts(Valid<'a>),
-    /// The peer repeats its SYN-ACK, which a connection in AccECN mode answers by the last ACK of
-    /// the handshake (RFC 9768 §3.2.2.1).
+    /// The peer repeats its SYN-ACK, which a connection in AccECN mode answers by another copy of
+    /// the ACK that completes the handshake (RFC 9768 §3.2.2.1).
     RepeatsSynAck(Valid<'a>),
     /// At least a part of the segment lies in the receive window.
     InWindow(InWindow<'a>),
@@ -97,9 +97,9 @@ pub(super) enum Answer {
     Nothing,
     /// An acknowledgement, which shows the present sequence numbers and window to the peer.
     Acknowledgement,
-    /// An acknowledgement, if the limit for challenge ACKs allows one. The refused segment is
-    /// empty, so it may itself be such an answer. Without the limit, two endpoints that disagree on
-    /// sequence numbers would answer each other for ever.
+    /// An acknowledgement, if the limit for challenge ACKs allows one. It is the answer to a
+    /// segment without data and FIN, which may itself be such an answer. Without the limit, two
+    /// endpoints that disagree about sequence numbers would answer each other's answers for ever.
     LimitedAcknowledgement,
     /// A challenge ACK, if the limit for challenge ACKs allows one (RFC 5961 §7).
     Challenge,
@@ -113,8 +113,8 @@ impl Refused {
         Self { why, answer: Answer::Nothing }
     }
 
-    /// Creates the refusal of a segment that acknowledges data which was never sent. It is answered
-    /// by a reset.
+    /// Creates the refusal of a segment whose acknowledgement number the connection cannot have
+    /// caused. The answer is a reset.
     const fn reset(why: Refusal) -> Self {
         Self { why, answer: Answer::Reset }
     }
@@ -133,8 +133,8 @@ impl Refused {
 }
 
 impl Answer {
-    /// Returns the answer to an unacceptable segment (RFC 9293 §3.10.7.4, first step). The number
-    /// of answers to empty segments is limited.
+    /// Returns the answer to an unacceptable segment (RFC 9293 §3.10.7.4, first step). Answers to
+    /// segments with neither data nor a FIN are limited in number.
     pub(super) fn to_unacceptable(segment: &Segment<'_>) -> Self {
         let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
         if says_something { Self::Acknowledgement } else { Self::LimitedAcknowledgement }
@@ -185,22 +185,23 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // This SYN comes from a peer that has restarted, or from an attacker. The peer answers
-            // the challenge ACK by a reset, while an attacker does not receive the challenge ACK.
+            // This SYN comes from a peer that has restarted, or from an attacker. Only a peer that
+            // has restarted receives the challenge ACK, and answers it by a reset.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;
-        // No data can follow the peer's FIN. Either this is an old duplicate, or the peer has lost
-        // its state. The acknowledgement in answer shows our sequence numbers to the peer (RFC 9293
-        // §3.10.7.4, first step).
+        // In TIME-WAIT, the peer has sent its FIN, after which no data can follow. Either this
+        // segment is old, or the peer has lost its state. The answer is an acknowledgement, which
+        // shows our sequence numbers to the peer (RFC 9293 §3.10.7.4, first step).
         if self.state == State::TimeWait && !text.is_empty_at(self.rcv.nxt) {
             return Err(Refused::unacceptable(Refusal::OutsideWindow, segment));
         }
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment before the receive window is a duplicate of data of this connection. It
-    /// must lie in the range of an earlier window, and its acknowledgement must be acceptable.
+    /// Whether a segment before the receive window is a duplicate of data of this connection. If it
+    /// is, its sequence number precedes RCV.NXT by at most the largest window that we have
+    /// announced, and its acknowledgement number is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;

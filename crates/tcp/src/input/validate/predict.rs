@@ -1,15 +1,15 @@
 //! Header prediction (Jacobson, 1988).
 //!
 //! In a bulk transfer, a header usually equals the header before it, except for the sequence number
-//! or the acknowledgement number. The connection stores the expected word of data offset and flags.
-//! A comparison with that word covers the flags, the options, the state of the connection, missing
-//! data and recovery. Whenever the slow path ends while a condition forbids prediction, it sets the
-//! word to zero, which no segment has. Two checks remain. The sequence number must be the next one.
-//! The timestamp must be at its usual place and must not be old.
+//! or the acknowledgement number. The connection therefore stores the expected value of one word of
+//! the header, which contains data offset and flags. A comparison with that word covers the flags,
+//! the options, the state of the connection, missing data and recovery. These conditions are
+//! checked whenever the slow path ends. If one of them forbids prediction, the stored word becomes
+//! zero, a value that no segment has. For each segment, two more checks remain. The sequence number
+//! must be the next one. The timestamp must be at its usual place and must not be old.
 //!
 //! A predicted segment is an acknowledgement of data that we have sent, or data that we receive, or
-//! both, as in a dialogue. All other segments take the slow path, which could also handle predicted
-//! segments.
+//! both, as in a dialogue. All other segments take the slow path.
 
 use super::Valid;
 use crate::options::before;
@@ -25,8 +25,8 @@ pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 /// a predicted segment is valid.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::input) enum Prediction<'a> {
-    /// An acknowledgement in order, without data. `acked` is zero if the segment only changes the
-    /// window.
+    /// An acknowledgement in order, without data. If `acked` is zero, the segment acknowledges
+    /// nothing new, but changes the window.
     Ack {
         segment: Valid<'a>,
         /// The number of newly acknowledged bytes, which leave the send buffer.
@@ -48,7 +48,8 @@ pub(in crate::input) enum Prediction<'a> {
         /// The number of data bytes.
         length: u32,
     },
-    /// The segment is not predicted and takes the slow path, which finds the [reason](MissReason).
+    /// The segment is not predicted. The slow path handles it, and finds out the
+    /// [reason](MissReason).
     Miss,
 }
 
@@ -64,15 +65,16 @@ pub enum MissReason {
     State,
     /// The segment has SYN, FIN, RST, URG or an unexpected ECN bit, or has no ACK.
     Flags,
-    /// The packet has a CE mark. Or the peer reports marks without AccECN options, so that every
-    /// ACE field must be examined on the slow path.
+    /// The packet has a CE mark. Also used after the peer has reported marks without AccECN
+    /// options. For some time, the slow path must then examine the ACE field of every ACK.
     Mark,
     /// The segment has other options than those agreed on, usually SACK blocks.
     Options,
     /// The sequence number is not the expected one, because of a loss, a duplicate or reordering.
     Sequence,
-    /// Out-of-order data or the peer's FIN is waiting for the data before it, or urgent data is
-    /// unread or unacknowledged.
+    /// Prediction is suspended for one of three causes. Out-of-order data or the peer's FIN is
+    /// waiting for the data before it, received urgent data is unread, or sent urgent data is
+    /// unacknowledged.
     Reassembly,
     /// Loss recovery is in progress, or the path MTU is being probed.
     Recovery,
@@ -133,8 +135,8 @@ pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) ->
     }
 }
 
-/// Returns `last` as a valid segment, where `last` is the last of several data segments. All of
-/// them must have been predicted, and their data stored.
+/// Returns `last` as a valid segment, where `last` is the final one of several data segments in a
+/// run. The caller has checked that all of them were predicted, and has stored their data.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'a>) -> Valid<'a> {
     debug_assert!(
@@ -184,9 +186,9 @@ fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Pre
     }
 }
 
-/// Returns the timestamp of a segment with a predicted header, or `None` if the timestamp is old.
-/// Returns zero if the connection does not use timestamps. The predicted data offset ensures that
-/// the segment has no other option.
+/// Returns the timestamp of a segment with a predicted header, or `None` if it is older than
+/// TS.Recent. If the connection does not use timestamps, the result is zero. The predicted data
+/// offset ensures that the segment has no other option.
 #[inline(always)]
 pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
@@ -213,15 +215,16 @@ pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> 
     }
 }
 
-/// Returns the reason why data offset and flags were not predicted: the condition that forbids
-/// prediction, or the unusual flags or options of the segment.
+/// Returns the reason why data offset and flags were not predicted. It is the condition that
+/// forbids prediction at present, if there is one. Otherwise it is that the flags or the options of
+/// the segment differ from the expected ones.
 #[cold]
 pub(in crate::input) fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.expectation.header() == 0 {
         let is_other_state = c.preferences.header_prediction && c.state != State::Established;
         return match () {
-            // This state is checked first, because it is the reason for all segments that open or
-            // close a connection.
+            // The state is compared before the other conditions, because it is the most frequent
+            // reason: it applies to all segments that open or close a connection.
             () if is_other_state => MissReason::State,
             () => spoiler(c).unwrap_or(MissReason::State),
         };
@@ -235,7 +238,8 @@ fn why_the_timestamp_differs(options: &[u8]) -> MissReason {
     if Timestamps::alone(options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
-/// Returns the reason that forbids any prediction at present, if there is one.
+/// Returns the reason why no segment can be predicted at present. `None` if segments can be
+/// predicted.
 fn spoiler(c: &Connection) -> Option<MissReason> {
     if !c.preferences.header_prediction {
         Some(MissReason::Disabled)
@@ -256,8 +260,8 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
     }
 }
 
-/// Derives the expected data offset and flags of the next segment. Zero if nothing can be
-/// predicted.
+/// Derives the expected data offset and flags of the next received segment. Zero if no segment can
+/// be predicted at present.
 #[inline]
 pub(crate) fn expected_header(c: &Connection) -> u16 {
     if spoiler(c).is_some() {
@@ -267,8 +271,8 @@ pub(crate) fn expected_header(c: &Connection) -> u16 {
 }
 
 impl Connection {
-    /// Returns data offset and flags of an ACK that has the usual options of the connection and no
-    /// other flag.
+    /// Returns data offset and flags of an ACK without other flags, whose only options are those
+    /// that every segment carries.
     #[inline(always)]
     pub(super) const fn plain_header(&self) -> u16 {
         let words: u16 = if self.timestamps.on { 8 } else { 5 };

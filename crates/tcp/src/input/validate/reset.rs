@@ -16,8 +16,8 @@ impl Connection {
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
         // We acknowledge old segments in TIME-WAIT. A peer that has lost the connection's state
-        // answers such an acknowledgement by a reset. The reset must not end TIME-WAIT, or another
-        // old segment could reach a new connection (RFC 1337).
+        // answers such an acknowledgement by a reset. If the reset ended TIME-WAIT, a further old
+        // segment could be accepted by a new connection with the same ports (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }
@@ -32,9 +32,10 @@ impl Connection {
         })
     }
 
-    /// Whether a SYN in TIME-WAIT may open a new incarnation of the connection. Its timestamp must
-    /// be newer (RFC 6191 §2). If the SYN has no timestamp or an equal timestamp, its sequence
-    /// number must be beyond all received ones (RFC 9293 MAY-2).
+    /// Whether a SYN in TIME-WAIT may open a new incarnation of the connection. If the connection
+    /// uses timestamps, the timestamp of the SYN must be newer than TS.Recent (RFC 6191 §2). If it
+    /// is equal, or if the SYN has no timestamp, the sequence number must be after RCV.NXT (RFC
+    /// 9293 MAY-2).
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if flags != TcpFlags::SYN {

@@ -15,14 +15,16 @@ pub(in crate::input) struct Text<'a> {
     pub(in crate::input) seq: SeqNum,
     /// The data that lies in the receive window.
     pub(in crate::input) payload: &'a [u8],
-    /// The number of data bytes in the largest of the segments that the link has coalesced.
+    /// The number of data bytes in the largest received segment, if the link has coalesced several
+    /// segments to this one.
     pub(in crate::input) piece: u32,
-    /// The number of segments that the link has coalesced, or one.
+    /// The number of received segments that the link has coalesced to this one; one if it has
+    /// coalesced none.
     pub(in crate::input) count: u32,
     /// Whether a FIN follows the data.
     pub(in crate::input) fin: bool,
-    /// Whether a part of the segment lies outside the window and was removed. If so, an
-    /// acknowledgement is sent, which shows our sequence numbers to the peer.
+    /// Whether a part of the segment lies outside the window and was removed. An acknowledgement is
+    /// then sent at once, which shows our sequence numbers to the peer.
     pub(in crate::input) cut: bool,
 }
 
@@ -59,8 +61,8 @@ impl<'a> Place<'a> {
     ///
     /// An empty segment at the right edge of the window is accepted, although a strict reading of
     /// RFC 9293 refuses it. A peer that has filled the window sends its acknowledgements from this
-    /// edge, and they must take effect. A FIN after data that ends at the edge is accepted, because
-    /// it needs no room.
+    /// edge, and they must take effect. If the data of a segment ends at the edge, its FIN is
+    /// accepted as well, because a FIN needs no room in the buffer.
     #[inline(always)]
     pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
         let flags = segment.flags();
@@ -97,8 +99,8 @@ impl<'a> Place<'a> {
 
 impl Connection {
     /// Checks the timestamps by PAWS (RFC 7323 §5.3), and returns them if the connection uses
-    /// timestamps. A reset is not checked. A segment without timestamps is refused if both
-    /// endpoints have agreed on them (§3.2).
+    /// timestamps. The timestamps of a reset are not checked. Any other segment without timestamps
+    /// is refused if both endpoints have agreed to use them (§3.2).
     #[inline(always)]
     pub(super) fn check_timestamps(
         &self,

@@ -1,8 +1,9 @@
 //! The validation of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
 //!
 //! A report may be forged. If packets larger than the reported size have arrived before, the report
-//! is therefore held. It is applied when the segment that it quotes is lost. It is discarded when
-//! that segment, or a larger segment sent later, arrives.
+//! is doubtful and is held: it is neither applied nor discarded at first. It is applied if the
+//! quoted segment is lost. It is discarded if the quoted segment arrives, or if data larger than
+//! the reported size arrives that was sent after it.
 
 use super::{PathMtu, PathSearch, Search};
 use crate::compact::pack::packed;
@@ -12,20 +13,21 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// A report that is held until the segment that it quotes arrives or is lost.
+/// A report that waits until the segment that it quotes arrives or is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// The transmission number of the quoted segment, which shows whether another segment was sent
-    /// after it. `end` is an upper bound for the sequence number at which the quoted segment ends.
+    /// The transmission number of the quoted segment, for comparison with segments that arrive.
+    /// `end` is an upper bound for the sequence number at which the quoted segment ends.
     order: u64,
     end: SeqNum,
 }
 
 packed!(Held { quoted, size, order, end });
 
-/// A report that was applied at once, and is tested when the quoted segment is acknowledged.
+/// A report that was applied at once. When the quoted data is acknowledged, it is tested whether
+/// the report was true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedReport {
     quoted: SeqNum,
@@ -33,8 +35,9 @@ pub(super) struct AppliedReport {
     /// the end of the first full segment of that size.
     size: u32,
     first_full: Option<SeqNum>,
-    /// The TSval at the time of the report. Segments that are sent later carry this value or a
-    /// newer one. `is_stamp_newer` is true if it is newer than the TSval of the quoted segment.
+    /// The value of our timestamp clock when the report arrived. Segments sent after the report
+    /// carry this TSval or a newer one. `is_stamp_newer` is true if it is newer than the TSval of
+    /// the quoted segment, so that an echo distinguishes the two.
     stamp: u32,
     is_stamp_newer: bool,
 }
@@ -48,33 +51,35 @@ pub(crate) enum ReportVerdict {
     Ignore,
     /// The report is applied at once, because no larger packet has ever arrived.
     Apply,
-    /// The report is held until the quoted segment is lost, because larger packets have arrived
-    /// before.
+    /// The report waits until the quoted segment is lost, because packets larger than the reported
+    /// size have arrived before.
     Hold,
-    /// The report quotes the path MTU probe in flight. It is used only if the probe is lost.
+    /// The report quotes the path MTU probe in flight. It waits with the probe, and is used only if
+    /// the probe is lost.
     HoldForProbe,
 }
 
 /// The conclusion from an acknowledgement about a report that was applied at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The report is true. The acknowledgement is for the retransmission in a smaller segment.
+    /// The report is true: the acknowledgement was caused by the retransmission in a smaller
+    /// segment.
     Confirmed,
-    /// The report is false. The acknowledgement is for the original segment.
+    /// The report is false: the acknowledgement was caused by the original segment.
     Disproved,
-    /// The report may be true or false. The acknowledgement may be for the original segment or for
-    /// its retransmission.
+    /// It remains unknown whether the report is true. The acknowledgement may have been caused by
+    /// the original segment or by its retransmission.
     Open,
 }
 
 impl PathMtu {
-    /// Returns maxsizeacked (RFC 5927 §7.2): the largest size that has arrived, or the size to
-    /// which a report has reduced packets.
+    /// Returns maxsizeacked (RFC 5927 §7.2): the largest packet size that has arrived. If a report
+    /// has reduced packets, it is the size in the report.
     fn largest_passed(&self, una: SeqNum) -> u32 {
         if self.is_proven(una) { self.passed.max(self.effective) } else { self.passed }
     }
 
-    /// Decides whether to apply a report that the path carries only `size` bytes. The packet that
+    /// Decides about a report that the path carries only packets of `size` bytes. The packet that
     /// it quotes begins at `quoted` and has at most `sent` bytes.
     pub(crate) fn judge_report(
         &self,
@@ -116,16 +121,17 @@ impl PathMtu {
         self.search().held = Some(Held { quoted, size, order, end });
     }
 
-    /// Holds a report that quotes the probe, until the probe is lost.
+    /// Stores the size in a report that quotes the probe. It is used if the probe is lost.
     pub(crate) fn hold_of_probe(&mut self, size: u32) {
         if let Some(trial) = &mut self.search().trial {
             trial.reported = Some(size);
         }
     }
 
-    /// Discards the held report as false, if the quoted segment, or a larger segment sent after it,
-    /// has arrived. An acknowledgement reports the arrival of `bytes` bytes. Among these, `newest`
-    /// is the segment that was sent last. Returns whether the report was discarded.
+    /// Discards the held report if an acknowledgement shows that it is false. It is false if the
+    /// quoted segment has arrived, or if more bytes than the reported size were delivered that
+    /// include a segment sent after it. `bytes` bytes were delivered, of which the segment `newest`
+    /// was sent most recently. Returns whether the report was discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
@@ -144,7 +150,7 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Frees the search state if it equals a new search state.
+    /// Frees the search state if it contains no more information than a new search state.
     fn free_unused_search(&mut self) {
         let limit = self.limit;
         let is_unused = |search: &Search| {
@@ -156,9 +162,9 @@ impl PathMtu {
         }
     }
 
-    /// Reduces the packet size to `size` for the next ten minutes (RFC 1191 §6.3). If larger
-    /// packets had arrived before, the report may be forged although a segment was lost. In this
-    /// case, a probe of the earlier size is sent as soon as possible.
+    /// Reduces the packet size to `size` for the next ten minutes (RFC 1191 §6.3). If packets
+    /// larger than `size` had arrived before, the report may be forged, even if the quoted segment
+    /// was lost. In this case, a probe of the size that had arrived is sent as soon as possible.
     fn shrink(&mut self, size: u32, una: SeqNum, now: Instant) {
         let passed = self.largest_passed(una).min(self.limit);
         self.use_size(size);
@@ -181,8 +187,8 @@ impl PathMtu {
         true
     }
 
-    /// Applies a report at once. `stamps` are the TSval of the quoted segment and the current
-    /// TSval.
+    /// Applies a report at once. `stamps` are the TSval of the segment `quoted` and the current
+    /// value of the timestamp clock.
     pub(crate) fn apply_at_once(
         &mut self,
         (quoted, size): (SeqNum, u32),
@@ -201,14 +207,15 @@ impl PathMtu {
         self.search().applied = Some(applied);
     }
 
-    /// Tests a report that was applied at once. An acknowledgement has moved SND.UNA from `from` to
-    /// `una`, beyond the quoted number, and echoes the timestamp `echo` (RFC 3522 §3.2). If it
-    /// acknowledges the original segment, the report is false and the earlier size is restored. If
-    /// it acknowledges the smaller segment, the report is true.
+    /// Tests a report that was applied at once. The test needs an acknowledgement that has moved
+    /// SND.UNA from `from` to `una`, beyond the quoted number. Its timestamp echo `echo` shows
+    /// which segment has caused it (RFC 3522 §3.2). If this is the original segment, the report is
+    /// false, and the size from before the report is restored. If it is the smaller segment sent
+    /// after the report, the report is true.
     ///
-    /// Often the echo does not tell these cases apart. It may be missing, or come from an earlier
-    /// segment whose acknowledgement was delayed, or the timestamp clock may be too coarse. A probe
-    /// of the earlier size then decides.
+    /// Often the echo does not distinguish the two cases. It may be missing, or belong to a segment
+    /// before the quoted one, or the timestamp clock may be too coarse. In these cases, a probe of
+    /// the size from before the report decides.
     pub(crate) fn judge_applied(
         &mut self,
         (from, una): (SeqNum, SeqNum),
@@ -233,7 +240,7 @@ impl PathMtu {
         Some(Finding::Open)
     }
 
-    /// Restores the packet size before the report, which was false.
+    /// Restores the packet size from before a report that has proved false.
     fn restore(&mut self, applied: &AppliedReport, now: Instant) {
         self.search = Some(Box::new(Search::new(self.limit)));
         self.use_size(applied.size.min(self.limit));
@@ -247,7 +254,8 @@ impl PathMtu {
     }
 
     /// Plans a probe of `size` bytes as soon as possible, because it is uncertain whether packets
-    /// of this size pass. Does nothing if probes are impossible.
+    /// of this size pass. If the connection cannot send probes, the size only counts as
+    /// unconfirmed.
     fn plan_probe(&mut self, size: u32, now: Instant) {
         let (limit, may_probe) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
         let search = self.search();

@@ -18,21 +18,22 @@ fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
     path
 }
 
-/// Applies at once a report that quotes the segment at `quoted` and allows packets of `size` bytes.
+/// Applies a report at once, without a test of its truth. It quotes the segment at `quoted` and
+/// allows packets of `size` bytes.
 fn apply_report(path: &mut PathMtu, quoted: u32, size: u32) {
     path.apply_at_once((seq(quoted), size), seq(quoted), (0, 1), NOW);
 }
 
-/// Returns the transmission record of a segment that has arrived: its transmission number is
-/// `order`, and its data ends at `end`.
+/// Returns a segment that has arrived. Its transmission number is `order`, and its data ends at
+/// `end`.
 fn arrival(order: u64, end: u32) -> Newest {
     let mut send_record = DeliveryAccount::new(NOW).record_sent(NOW, true, false, 0);
     send_record.order = order;
     Newest { send_record, end: seq(end) }
 }
 
-/// Searches a path that carries packets of up to `width` bytes until the search ends. Returns the
-/// sizes that were tried.
+/// Runs a search until it ends, on a path that carries packets of up to `width` bytes. Returns the
+/// sizes of the probes.
 fn search(path: &mut PathMtu, width: u32, mut now: Instant) -> Vec<u32> {
     let mut tried = Vec::new();
     while !path.watch(now, seq(0)) {
@@ -86,8 +87,8 @@ fn a_search_tries_the_mtu_of_the_first_link() {
     );
 }
 
-/// RFC 4821 §7.3: five minutes after the end of a search are too few to try a larger packet. The
-/// search restarts after ten minutes.
+/// RFC 4821 §7.3: a larger packet is tried again ten minutes after the end of a search. Five
+/// minutes are not enough.
 #[test]
 fn an_ended_search_restarts_after_ten_minutes() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -116,8 +117,8 @@ fn the_next_probe_waits_after_a_failure() {
     assert_eq!(path.ready(), Some(1_172), "the middle of the remaining sizes");
 }
 
-/// RFC 4821 §7.6.4: the loss of a probe is no evidence about its size if other segments were also
-/// lost.
+/// RFC 4821 §7.6.4: if other segments were lost with a probe, its size need not be the cause. A
+/// probe of the same size follows.
 #[test]
 fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -130,7 +131,8 @@ fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     assert_eq!(path.ready(), Some(1_280));
 }
 
-/// RFC 4821 §7.6.3: after a timeout, the pause before the next probe is five times as long.
+/// RFC 4821 §7.6.3: a timeout shows that a probe has failed only if the probe itself has timed out.
+/// After any timeout, the pause before the next probe is five times as long as usual.
 #[test]
 fn only_a_timeout_of_the_probe_itself_is_a_failure() {
     for (una, is_failure, next) in [(0, true, 1_172), (1, false, 1_280)] {
@@ -156,9 +158,9 @@ fn a_late_probe_has_passed() {
     assert_eq!(path.effective(), 1_280);
 }
 
-/// RFC 4821 §7.7: repeated timeouts (full stops) reduce the packet size to a size that is known to
-/// pass, and then to the base. After that, each full stop halves the data in a packet, down to the
-/// floor.
+/// RFC 4821 §7.7: repeated timeouts (full stops) first reduce the packet size to one that is known
+/// to pass, then to the base. Below the base, each further full stop halves the data in a packet,
+/// down to the floor.
 #[test]
 fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -170,7 +172,8 @@ fn repeated_full_stops_reduce_the_size_to_the_floor() {
 }
 
 /// After repeated timeouts have reduced the packet size, the earlier size is probed first. If this
-/// probe arrives, an outage has caused the timeouts, and the earlier size is used again.
+/// probe arrives, the timeouts had another cause, such as an outage, and the earlier size is used
+/// again.
 #[test]
 fn a_search_after_a_full_stop_tries_the_suspect_size_first() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -189,8 +192,8 @@ fn a_full_stop_reduces_the_size_from_the_one_that_a_search_has_found() {
     assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
 }
 
-/// A size that would not split the timed-out segment is skipped. Packets of that size would carry
-/// the segment unchanged, so they would be lost, too.
+/// A full stop skips sizes at which the timed-out segment would still fit one packet. Packets of
+/// such a size would carry the segment unchanged, and would be lost as well.
 #[test]
 fn a_full_stop_skips_sizes_that_would_not_split_the_segment() {
     for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
@@ -212,8 +215,8 @@ fn without_a_search_reports_apply_and_full_stops_do_not() {
     assert_eq!((path.effective(), path.ready()), (1_300, None));
 }
 
-/// RFC 5927 §7.2: a report is held, instead of applied at once, if packets larger than the reported
-/// size have arrived before.
+/// RFC 5927 §7.2: a report is applied at once only if no packet larger than the reported size has
+/// arrived before. Otherwise it is held.
 #[test]
 fn a_report_is_applied_at_once_only_if_no_larger_packet_has_arrived() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -288,7 +291,7 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
 }
 
 /// RFC 5927 §7.2: the size of an applied report counts as the largest size that has arrived. A
-/// later report of a smaller size is therefore held, and does not reduce packets at once.
+/// second report with a smaller size is therefore held, and not applied at once.
 #[test]
 fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -313,8 +316,8 @@ fn without_probes_the_size_by_a_report_stays_unconfirmed() {
 }
 
 /// RFC 3522 §3.2: an echo of a timestamp from before the report shows that the original segment has
-/// arrived, so the report is false. This holds only if no earlier data was unacknowledged, because
-/// the echo could otherwise come from that data.
+/// arrived, so the report is false. The conclusion requires that no data before the quoted segment
+/// was unacknowledged, since the echo could otherwise belong to that data.
 #[test]
 fn a_timestamp_echo_tests_a_report_that_was_applied_at_once() {
     for (stamps, from, echo, finding) in [
@@ -379,7 +382,7 @@ fn a_report_about_a_probe_that_arrives_is_discarded() {
 }
 
 /// RFC 4821 §7.8: if more than a tenth of the data is lost after the packet size was raised, some
-/// of the parallel paths are narrower. The earlier size is then restored.
+/// of the parallel paths may be narrower. The size from before the raise is then restored.
 #[test]
 fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     let timeout = Duration::from_millis(200);
@@ -400,8 +403,8 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
             Some(if is_withdrawn { 1_172 } else { 1_400 }),
             "it is not tried again"
         );
-        // A raised size that was not withdrawn is verified again later. Only the losses since its
-        // last verification count.
+        // A raised size that was not withdrawn is verified again later. This second verification
+        // considers only losses since the first.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
         assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");
@@ -410,8 +413,8 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     }
 }
 
-/// RFC 4821 §7.8: several probes may pass before a loss shows that the first of their sizes was
-/// already too large.
+/// RFC 4821 §7.8: several probes may pass before losses reveal that a size is too large. Even the
+/// first of their sizes may be too large, so the size from before it is restored.
 #[test]
 fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
     let timeout = Duration::from_millis(200);
@@ -440,7 +443,8 @@ fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
     }
 }
 
-/// RFC 4821 §7.1: the arrival of a full segment raises search_low, like a probe of its size.
+/// RFC 4821 §7.1: the arrival of a full segment raises search_low, as the arrival of a probe of its
+/// size does.
 #[test]
 fn a_full_segment_that_arrives_raises_search_low() {
     let mut path = PathMtu::new(1_300, 1_500);
@@ -511,8 +515,8 @@ fn a_held_report_starts_no_search() {
     assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
 }
 
-/// A planned probe and a held report refer to the packet size at that time, so a change of the size
-/// discards both.
+/// A planned probe and a held report were decided for the packet size of that time. A change of the
+/// size therefore discards both.
 #[test]
 fn a_change_of_the_size_discards_the_probe_and_the_held_report() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -559,7 +563,8 @@ fn a_duplicate_of_other_data_does_not_clear_the_loss_of_the_probe() {
     }
 }
 
-/// RFC 5927 §7.2: a report is evidence only about the packet that it quotes.
+/// RFC 5927 §7.2: a report is about the probe if it quotes the probe. Its size must lie between the
+/// present size and that of the probe, or it is ignored.
 #[test]
 fn a_report_is_about_the_probe_if_it_quotes_it_and_its_size_is_plausible() {
     let mut path = path(PathSearch::Always, ETHERNET);

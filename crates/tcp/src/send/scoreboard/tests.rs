@@ -26,7 +26,8 @@ fn block(left: u32, right: u32) -> SackBlock {
     SackBlock { left: START + left, right: START + right }
 }
 
-/// Returns a scoreboard with five segments of 100 bytes, each sent as a burst of its own.
+/// Returns a scoreboard with five segments of 100 bytes. Each of them was sent at another time, so
+/// it is a range of its own.
 fn five() -> Scoreboard {
     let mut board = Scoreboard::new(START);
     for index in 0..5 {
@@ -49,9 +50,9 @@ fn data_sent_at_one_instant_form_one_range() {
     board.check(START, START + 300);
 }
 
-/// Segments may have equal transmission times. A retransmission that follows new data must still
-/// count as sent later. Otherwise the arrival of the new data would mark the retransmission as
-/// lost.
+/// New data, a retransmission, and further new data are sent at the same time, in this order. The
+/// orders of the ranges must reflect it. If the retransmission had an earlier order than the first
+/// new data, the arrival of that data would mark it as lost.
 #[test]
 fn a_retransmission_is_later_than_new_data_of_the_same_instant() {
     let mut board = Scoreboard::new(START);
@@ -79,8 +80,8 @@ fn a_sack_block_is_delivered_once() {
     board.check(START + 450, START + 500);
 }
 
-/// The fast path for data that arrives in order must report the same delivery as
-/// [`Scoreboard::acknowledge`], and leave the same ranges.
+/// The fast path for data that arrives in order must report the same delivery, and leave the same
+/// ranges, as the slow path, [`Scoreboard::acknowledge`].
 #[test]
 fn an_in_order_arrival_agrees_with_the_general_path() {
     for ack in [100, 150, 200, 250, 499, 500].map(|offset| START + offset) {
@@ -117,8 +118,8 @@ fn retransmitted_or_unsent_data_are_no_in_order_arrival() {
 fn a_sack_block_outside_the_flight_or_reversed_is_ignored() {
     let mut board = five();
     let before = board.clone();
-    // The last block lies half the sequence space away from the data in flight. Its left edge
-    // therefore seems to lie after this data, and its right edge before it.
+    // The last block lies half the sequence space away from the data in flight. By comparison of
+    // sequence numbers, its left edge therefore lies after this data, and its right edge before it.
     let half = 1 << 31;
     for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100), (half - 100, half + 500)] {
         board.sack(block(left, right), &mut delivery());

@@ -9,8 +9,8 @@ use linerate_wire::SeqNum;
 const MSS: u32 = 1_000;
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Runs a round trip in which 100,000 bytes are sent. Of these, `bytes` bytes are delivered and
-/// `lost` bytes are lost.
+/// Runs a round trip with 100,000 bytes in flight, of which `bytes` bytes are delivered and `lost`
+/// bytes are lost.
 fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     let sample = RateSample {
         delivered: bbr.delivered + u64::from(bytes),
@@ -34,8 +34,8 @@ fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     });
 }
 
-/// Returns the report that a segment was lost which had been sent with 100,000 bytes in flight.
-/// Since it was sent, `since_sent` bytes were lost, including the segment.
+/// Returns the report of a lost segment. When it was sent, 100,000 bytes were in flight. From then
+/// until its loss was detected, `since_sent` bytes were lost, including the segment.
 fn lost(since_sent: u64) -> Lost {
     Lost { bytes: MSS, in_flight_at_send: 100_000, since_sent, application_limited: false }
 }
@@ -46,8 +46,8 @@ fn steady(phase: Phase) -> Bbr {
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // After `start_down`, the next probe is at least two seconds away, so the following rounds
-    // begin none.
+    // `start_down` sets the next probe to a time at least two seconds away. No probe can therefore
+    // begin in the following rounds, and the phase stays.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
@@ -81,7 +81,7 @@ fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
         );
         assert_eq!(bbr.pacing_rate(), expected.0.percent(100).percent(99));
         assert!(bbr.window.cwnd() <= expected.1.max(50_000));
-        // A round trip without losses changes nothing.
+        // A round trip without losses does not change the bounds.
         let before = bbr.bounds;
         round(&mut bbr, 50_000, 0);
         assert_eq!(bbr.bounds, before);
@@ -104,8 +104,9 @@ fn single_losses_set_no_bounds_during_a_probe() {
     }
 }
 
-/// draft-ietf-ccwg-bbr §5.5.10.2 (`HandleInflightTooHigh`): a probe may lose 2 % of the data in
-/// flight, but not more.
+/// draft-ietf-ccwg-bbr §5.5.10.2 (`HandleInflightTooHigh`): a probe continues after a loss of 2 %
+/// of the data in flight. It ends after a larger loss, and only its first such loss sets the
+/// long-term bound.
 #[test]
 fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     let mut bbr = steady(Phase::Up);
@@ -126,11 +127,11 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
     // The lost segment was sent with only 10,000 bytes in flight, which does not show the capacity
-    // of the path. The bound is therefore at least 70 % of the target.
+    // of the path. The bound is therefore 70 % of the target for the data in flight, its minimum.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
-    // A loss sets no bound if the sender was application-limited.
+    // If the sender was application-limited, too much loss ends the probe, but sets no bound.
     let mut limited = steady(Phase::Up);
     limited.on_lost(&Lost { application_limited: true, ..lost(9_000) });
     assert_eq!((limited.phase, limited.bounds.longterm), (Phase::Down, None));
@@ -146,14 +147,14 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), MSS);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // A timeout in fast recovery finds an already reduced window. The window from before the fast
-    // recovery is restored, not this one.
+    // A timeout in fast recovery finds an already reduced window. The window that is restored is
+    // that from before the fast recovery.
     bbr.on_loss(before);
     bbr.window.set(10_000);
     bbr.on_timeout(10_000);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // Bounds that were set after the first loss limit the restored window.
+    // The restored window is limited to bounds that were set after the window was saved.
     bbr.on_loss(before);
     bbr.bounds.inflight = Some(50_000);
     bbr.on_recovered();
@@ -164,8 +165,9 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
 }
 
 /// draft-ietf-ccwg-bbr §5.5.11: if segments that were found lost arrive later, the bounds and the
-/// window from before the first of these losses are restored. Startup or a probe that the losses
-/// ended is resumed. Losses are reported one by one, some of them before recovery begins.
+/// window from before the first of these losses are restored. If the losses ended Startup or a
+/// probe, that phase is resumed. The test reports the losses one by one, half of them before
+/// recovery begins.
 #[test]
 fn spurious_losses_are_undone() {
     let recover = |bbr: &mut Bbr, ranges| {
@@ -218,14 +220,15 @@ fn spurious_losses_are_undone() {
         );
         assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
     }
-    // Losses may prove spurious after they were repaired.
+    // Losses may prove spurious even after recovery from them has ended.
     let mut late = steady(Phase::Cruise);
     late.bounds.longterm = Some(150_000);
     recover(&mut late, 3);
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // If a later loss proves spurious, the response to the earlier, repaired losses is not undone.
+    // Losses that were repaired before the spurious one are another matter: the response to them is
+    // not undone.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
@@ -235,8 +238,9 @@ fn spurious_losses_are_undone() {
     assert_eq!((again.phase, again.bounds), (Phase::Down, found));
 }
 
-/// draft-ietf-ccwg-bbr §5.3.1.3 (`CheckStartupHighLoss`): Startup ends only in recovery, and if
-/// more than 2 % of the data in at least six ranges was lost.
+/// draft-ietf-ccwg-bbr §5.3.1.3 (`CheckStartupHighLoss`): losses end Startup under three
+/// conditions. Recovery is in progress, more than 2 % of the data in flight was lost in the round,
+/// and the lost data forms at least six ranges.
 #[test]
 fn startup_ends_by_many_losses_in_many_ranges_of_a_round_of_recovery() {
     for (recovers, ranges, bytes, ends) in [
@@ -266,8 +270,9 @@ fn two_per_cent_may_be_lost() {
     assert!(is_too_much(2_001, 100_000));
 }
 
-/// Of 100 segments in flight, the last three are lost, but the threshold of 2 % permits about two.
-/// The result is the amount of data in flight at which the loss exceeded the threshold.
+/// Three of 100 segments are lost together, but the threshold of 2 % permits the loss of about two.
+/// The result is the amount of data in flight at which the loss reached the threshold, so it lies
+/// within the three segments.
 #[test]
 fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     let lost = Lost {
@@ -295,8 +300,8 @@ fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
 }
 
 /// A congestion mark outside a probe is caused by other flows. It sets only the short-term bounds,
-/// which the next probe removes. Otherwise each mark would lower the long-term bound to the amount
-/// of data in flight.
+/// which the next probe removes. If marks outside a probe changed the long-term bound, each of them
+/// would lower it to the present amount of data in flight.
 #[test]
 fn a_mark_outside_a_probe_leaves_the_long_term_bound_alone() {
     for phase in [Phase::Down, Phase::Cruise, Phase::ProbeRtt] {
