@@ -64,7 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one world, and prints its description first. A panic of the world is not caught.
+/// Prints the description of a world, and then runs the world. A panic is not caught, so that its
+/// message and backtrace are printed.
 fn repeat(case: Case) -> ExitCode {
     println!("{:?}", case.world());
     println!("{}", case.run());
@@ -75,8 +76,8 @@ fn explore(seed: u64, span: Duration) -> ExitCode {
     println!("seed {seed}");
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let (seen, failure) = (Mutex::new(Coverage::default()), Mutex::new(None));
-    // Silences the messages of panics. A failure is reported once, by the command that repeats it,
-    // and simplifying it panics many times.
+    // Suppresses the messages of panics, because the search for a simpler world panics many times.
+    // The printed command repeats the failure with its message.
     panic::set_hook(Box::new(|_| {}));
     let work = || {
         while start.elapsed() < span

@@ -1,5 +1,5 @@
-//! The ways in which an application can write to and read from a connection. Calls of one stream
-//! can use any mix of them.
+//! The ways in which an application can write to and read from a connection. An application can
+//! change the way with every call.
 
 use bytes::Bytes;
 use linerate_stack::{Error as StackError, Stack, TcpHandle};
@@ -18,8 +18,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Chooses the access for a call at this stream position. The choice varies with the position,
-    /// so the calls of a stream use all kinds.
+    /// Chooses the way of access for a call by its stream position. Calls at different positions
+    /// use different ways, so that the calls of a stream use all of them.
     #[must_use]
     pub fn at(position: usize) -> Self {
         match crate::pattern(position ^ 0x5555) % 3 {
@@ -92,16 +92,16 @@ impl Access {
     }
 }
 
-/// Fills `room`, a part of the connection's send buffer, with the first bytes of `data`. Returns
-/// the number of bytes copied. `room` must not be longer than `data`.
+/// Fills `room` with the first bytes of `data`. `room` is a part of the connection's send buffer,
+/// and must not be longer than `data`. Returns the number of bytes copied.
 fn fill(room: &mut [u8], data: &[u8]) -> usize {
     assert!(room.len() <= data.len(), "more room than was asked for");
     room.copy_from_slice(&data[..room.len()]);
     room.len()
 }
 
-/// Lets `write` take a prefix of shared memory, and checks that it has removed exactly this prefix.
-/// Returns the number of bytes taken.
+/// Copies `data` to shared memory, and lets `write` take a prefix of it. Checks that `write` has
+/// removed exactly the bytes that it reports. Returns their number.
 fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> Result<usize, E> {
     let mut shared = Bytes::copy_from_slice(data);
     let count = write(&mut shared)?;

@@ -1,4 +1,5 @@
-//! Delivers a segment to a connection and to its twin, which has no header prediction.
+//! Delivers a segment to a connection and to its twin: a copy of the connection that processes the
+//! segment without header prediction.
 
 use linerate_tcp::{Connection, Disposition};
 
@@ -13,8 +14,8 @@ pub(crate) fn arrive(
     give: impl Fn(&mut Connection) -> Disposition,
 ) -> Disposition {
     let twins = give(twin);
-    // Checking that nothing has changed takes a copy of all buffers, so only refused segments are
-    // checked.
+    // A check that nothing has changed needs a copy of the connection with all its buffers. The
+    // copy is therefore made only for segments that the twin has refused.
     let before = matches!(twins, Disposition::Refused(_)).then(|| connection.clone());
     let disposition = give(connection);
     assert_eq!(disposition, twins, "fast and slow path differ about a segment");

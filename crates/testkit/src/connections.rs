@@ -143,8 +143,8 @@ impl Connections {
         self
     }
 
-    /// Adds an attacker who forges `share` segments for every thousand that arrive. The connections
-    /// must refuse each of them.
+    /// Adds an attacker who forges segments. For every thousand segments that arrive, it forges
+    /// `share` on average. The connections must refuse each of them.
     #[must_use]
     pub fn with_forger(mut self, share: u32, seed: u64) -> Self {
         self.forger = Some(Forger::new(share, seed));
@@ -169,7 +169,8 @@ impl Connections {
         self.filter = Box::new(filter);
     }
 
-    /// Opens the connection, and runs until both endpoints are established.
+    /// Opens the connection by a handshake over the network, and returns when both endpoints are
+    /// established.
     #[must_use]
     pub fn established(mut self) -> Self {
         self.run_until("both ends are established", |pair| {
@@ -274,8 +275,8 @@ impl Connections {
         true
     }
 
-    /// Advances to the next event, or to `limit` if the next event is later. Returns false if it is
-    /// later.
+    /// Advances to the next event and returns true, if the event is not later than `limit`.
+    /// Otherwise, advances to `limit` and returns false.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -354,6 +355,7 @@ impl Connections {
     }
 
     /// Delivers a forged segment just before `genuine`, if the forger's random numbers choose so.
+    /// The endpoint must refuse the forged segment.
     fn deliver_forged(&mut self, to: End, genuine: &Segment<'_>) {
         if to == End::Server && self.server.is_none() {
             return;
@@ -382,16 +384,16 @@ impl Connections {
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
-        // Fills the free space for the data with garbage. Data may be stored there before their
-        // checksum is verified, so an earlier segment with an equal header may have left wrong
-        // data.
+        // Fills the free space for the data with garbage. A host may store data there before it
+        // verifies its checksum. If it then drops the segment, wrong data remains, which the next
+        // segment must overwrite.
         if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // Delivers the data with a reference to their buffer, like a link whose buffers the host
-        // may keep.
+        // The data is delivered with a reference to its buffer, so that the connection may keep the
+        // buffer. Some links deliver frames in this way.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {
@@ -435,12 +437,12 @@ impl Connections {
     }
 }
 
-/// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment.
-/// Returns `None`, without delivering the segment, if it is too long or header prediction does not
-/// accept it.
+/// Delivers a short segment to `end` by `handle_run`, as a host does for a segment of a cached
+/// flow. Returns `None`, without delivering the segment, if it is too long or header prediction
+/// does not accept it.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-    /// Payload size in bytes from which on a segment is not delivered as a run. The caller delivers
-    /// such a segment with a reference to its buffer, which the connection may keep instead of
+    /// Payload size in bytes below which a segment is delivered by `handle_run`. Longer segments
+    /// are delivered with a reference to their buffer, which the connection may keep instead of
     /// copying the data.
     const SHORT: usize = 64;
     if segment.payload.len() >= SHORT {
@@ -453,8 +455,8 @@ fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Opt
     Some(end.driver().handle_run(now, run, segment))
 }
 
-/// Returns the next segment that `end` sends; `None` if there is nothing to send. Its twin must
-/// send an equal segment.
+/// Returns the next segment that `end` sends; `None` if there is nothing to send. Checks that its
+/// twin, a copy without header prediction, sends an equal segment.
 pub(crate) fn poll_with_twin(
     end: &mut Connection,
     now: Instant,
@@ -488,9 +490,9 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Checks the rest of an ACK batch with `end`, a copy of the connection. `frame` contains the
-/// acknowledgement that was sent last. Each further acknowledgement of the batch must equal the one
-/// that `poll_transmit` would send.
+/// Checks the rest of an ACK batch with `end`, a copy of the connection. Before the call, `frame`
+/// contains the first acknowledgement of the batch. Each further one, written by changing only
+/// number and window, must equal that of `poll_transmit`.
 fn continue_ack_batch(
     mut end: Connection,
     now: Instant,
@@ -519,9 +521,9 @@ fn continue_ack_batch(
     end.assert_went_on_like(&mut asked);
 }
 
-/// Sends the next segment of a burst; `None` if there is no more to send. Before the call, `frame`
-/// has the last segment, whose TCP header has `header` bytes. The next segment must equal the one
-/// that `poll_transmit` would send.
+/// Sends the next segment of a burst; `None` if the burst has no more segments. Before the call,
+/// `frame` contains the previous segment, whose TCP header has `header` bytes. The next segment
+/// must equal that of `poll_transmit`.
 fn continue_burst(
     end: &mut Connection,
     now: Instant,

@@ -13,7 +13,7 @@ const NONSENSE: u32 = 3 << 29;
 /// A source of forged segments.
 #[derive(Debug)]
 pub(crate) struct Forger {
-    /// Number of forged segments for a thousand genuine ones.
+    /// Average number of forged segments for a thousand genuine ones.
     share: u32,
     random: Rand64,
 }

@@ -16,9 +16,9 @@ const fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// Returns the right host of a pair, with low limits and in many states. It listens, has
-/// connections that wait to be accepted, waits for an ARP reply that never comes, has bound a UDP
-/// port, and answers echo requests, even to the broadcast address.
+/// Returns the right host of a pair, with low limits and with sockets in many states. It listens,
+/// has connections that wait to be accepted, waits for an ARP reply that never comes, has bound a
+/// UDP port, and answers echo requests, even to the broadcast address.
 ///
 /// # Panics
 /// If a host refuses a request that it must grant.

@@ -15,7 +15,7 @@ pub enum Fate {
     Mark,
     /// The packet arrives twice. The second copy has this additional delay.
     Repeat(Duration),
-    /// The packet arrives with this additional delay, behind packets that were sent later.
+    /// The packet arrives with this additional delay. Packets that were sent later may overtake it.
     Delay(Duration),
     /// The packet arrives with one bit inverted. The field is the number of this bit, taken modulo
     /// the number of bits in the packet.
@@ -34,11 +34,12 @@ pub struct Line {
 /// A part of the path whose MTU is small and that drops longer packets silently (a black hole).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
-    /// Size of the longest IP packet that passes, in bytes.
+    /// Size of the longest IP packet that passes this part of the path, in bytes.
     pub most: usize,
-    /// Number of the first packet to which the limit applies, counted over both directions.
+    /// Number of the first packet to which the limit applies. Packets are counted from 1 over both
+    /// directions, without those that are lost at random.
     pub from: u64,
-    /// Number of the first packet to which the limit no longer applies.
+    /// Number of the first packet to which the limit no longer applies, counted like `from`.
     pub until: u64,
 }
 
@@ -58,7 +59,7 @@ pub struct Network {
     pub duplication: u32,
     /// Probability that a packet is delayed behind later ones, in thousandths.
     pub reordering: u32,
-    /// Probability that a bit of a packet is inverted, in thousandths.
+    /// Probability that one bit of a packet is inverted, in thousandths.
     pub corruption: u32,
     /// Probability that a congested router marks a packet, in thousandths. A packet that is not
     /// ECN-capable is dropped instead.

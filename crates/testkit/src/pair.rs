@@ -77,7 +77,7 @@ pub struct Setup {
     pub medium: Medium,
     /// Size of the largest IP packet in bytes.
     pub mtu: usize,
-    /// Number of frames that the send queue of a link holds before the wire fetches them.
+    /// Number of frames that the send queue of a link holds. The wire fetches them after each turn.
     pub capacity: usize,
     /// Minimum time between two turns of a host. As each turn handles a limited number of frames,
     /// the pause limits the speed of hosts. Zero makes them infinitely fast.
@@ -108,7 +108,7 @@ pub struct Pair {
     /// The wire between the hosts.
     pub wire: Wire<Side>,
     hosts: [Host<TestLink>; 2],
-    /// The result of each host's last turn; `None` if its link was down.
+    /// The result of each host's most recent turn; `None` if its link was down.
     turns: [Option<Turn>; 2],
     pause: Duration,
     /// Earliest time at which each host may have its next turn.
@@ -184,13 +184,14 @@ impl Pair {
         std::iter::from_fn(|| host.link_mut().fetch()).collect()
     }
 
-    /// Runs until `done` returns true or `limit` has passed. `done` may also make the calls of the
-    /// applications. Returns whether `done` has returned true.
+    /// Runs until `done` returns true or `limit` has passed. `done` may also act as the
+    /// applications, and make their calls. Returns whether `done` has returned true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         while !done(self) {
             self.turn();
-            // Let applications read at once what has just arrived, instead of at the next event.
+            // Received data may let `done` return true, or let its applications act, before time
+            // advances.
             if done(self) {
                 return true;
             }
@@ -223,7 +224,8 @@ impl Pair {
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
-            // A host whose link is down gets no turns until the link is up again.
+            // A host whose link is down requests no turn. It gets one whenever another event
+            // occurs.
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);

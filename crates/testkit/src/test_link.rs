@@ -18,8 +18,8 @@ struct Arrived {
     segment: Option<NonZeroU16>,
 }
 
-/// Length in bytes from which the link delivers a frame in memory that the host may keep. A host
-/// copies shorter frames anyway.
+/// Minimum length in bytes of a frame that the link delivers in memory that the host may keep. A
+/// host copies the data of shorter frames in any case.
 const WORTH_KEEPING: usize = 4 << 10;
 
 impl Arrived {
@@ -44,10 +44,9 @@ impl Arrived {
     }
 }
 
-/// A link with a bounded send queue. It delivers frames without offload metadata as one contiguous
-/// batch.
-/// Large frames and frames with metadata are delivered one by one, in memory that the host may
-/// keep.
+/// A link with a bounded send queue. Received frames that are short and have no offload metadata
+/// are delivered as a contiguous batch. All other frames are delivered one by one, in memory that
+/// the host may keep.
 #[derive(Debug)]
 pub struct TestLink {
     capabilities: Capabilities,
@@ -153,7 +152,8 @@ impl Link for TestLink {
 }
 
 impl TestLink {
-    /// Offers the host up to `budget` frames to fill. Returns the number that it has filled.
+    /// Lets the host fill up to `budget` empty frames. Returns the number of frames that it has
+    /// filled.
     fn transmit_into(
         &mut self,
         budget: usize,

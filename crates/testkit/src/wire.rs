@@ -25,12 +25,14 @@ pub struct Wire<To> {
     /// Properties of the path. A change affects packets that are sent later.
     pub network: Network,
     random: Rand64,
-    /// The packets by time of arrival, and with equal times by the order of sending.
+    /// The packets in order of arrival. The number distinguishes packets that arrive at the same
+    /// time, in the order in which they were sent.
     in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
     /// For each endpoint, the time until which the bottleneck towards it is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
-    /// Number of packets that were not lost before the bottleneck, in both directions.
+    /// Number of packets that were offered to the path in both directions, without those that were
+    /// lost at random.
     offered: u64,
 }
 
@@ -52,8 +54,8 @@ impl<To: Copy + Ord> Wire<To> {
     /// Sends a packet with the ECN codepoint `ecn` towards `to`. Its fate is random unless `fate`
     /// is given.
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
-        // Drawn even if `fate` is given, so that the fates of later packets do not depend on
-        // `fate`.
+        // A fate is drawn even if `fate` is given. The random fates of later packets therefore do
+        // not depend on whether it is given.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
         if fate == Fate::Lose || self.swallows(bytes.len()) {
@@ -82,8 +84,8 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Counts a packet of `length` bytes. Returns whether the path drops it silently because of its
-    /// length.
+    /// Counts a packet of `length` bytes. Returns whether the path drops it silently because it is
+    /// too long at this time.
     fn swallows(&mut self, length: usize) -> bool {
         self.offered += 1;
         let number = self.offered;

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// A segment that the attacked host has sent, with the intruder as its destination or as a router.
+/// A segment of the attacked host that the intruder has received. The intruder is its destination,
+/// or the default router on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Source address and port, which are the host's.
@@ -47,7 +48,7 @@ impl Intruder {
         Self { inbox, outbox: VecDeque::new(), random: Rand64::new(u128::from(seed) << 8 | 0x66) }
     }
 
-    /// Returns a random number below `end`.
+    /// Returns a random number from 0 up to but excluding `end`.
     ///
     /// # Panics
     /// If `end` is 0.

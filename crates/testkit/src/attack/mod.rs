@@ -1,11 +1,11 @@
 //! Attacks on a host that serves honest neighbours, in virtual time. Each turn of the host handles
-//! a limited number of frames. Tests compare the goodput of the honest neighbours with and without
-//! the attack.
+//! a limited number of frames. Tests compare the goodput of the honest neighbours during an attack
+//! with their goodput without it.
 //!
 //! The right host of a [`Pair`] is attacked. Honest transfers run between it and the left host, in
 //! both directions, over a path that is much slower than the host. The intruder has its own MAC
-//! address, and is the default router. Its frames are put directly into the host's receive queue,
-//! so the path neither delays nor drops them.
+//! address, and is the default router. Its frames do not take the slow path: they are put directly
+//! into the host's receive queue.
 
 mod intruder;
 mod peer;
@@ -40,7 +40,7 @@ pub(crate) const INTRUDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 66);
 pub(crate) const INTRUDER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 66]);
 const SERVICE: u16 = 10;
 
-/// Size of the honest transfers in bytes, which no test reaches.
+/// Size of each honest transfer in bytes, too large for a transfer to complete during a test.
 const ENDLESS: usize = usize::MAX / 2;
 
 /// The attacked host, its honest neighbour, and the intruder.
@@ -54,7 +54,8 @@ pub struct AttackTest {
     honest: Vec<Transfer>,
     service: ListenHandle,
     guests: Vec<Guest>,
-    /// Whether the host's applications read from the connections to the service.
+    /// Whether the host's applications read from the connections to the service. A test sets it to
+    /// false to let receive buffers fill.
     pub guests_read: bool,
 }
 
@@ -65,23 +66,23 @@ pub struct Guest {
     /// Handle of the connection.
     pub handle: TcpHandle,
     written: usize,
-    /// Whether the application may write: its last write was taken in full, or the connection has
-    /// become writable since.
+    /// Whether the application may write. This is so if its most recent write was accepted in full,
+    /// or if the connection has become writable since that write.
     may_write: bool,
     /// The bytes that the application has read.
     pub received: Vec<u8>,
 }
 
-/// The last acknowledgement number of each honest connection, as an eavesdropper on the path gets
-/// it.
+/// The most recent acknowledgement number that the attacked host has sent on each honest
+/// connection. An eavesdropper on the path would know these numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Overheard {
     by_port: Rc<RefCell<BTreeMap<u16, SeqNum>>>,
 }
 
 impl Overheard {
-    /// Returns the last acknowledgement number that the host has sent to this port of its honest
-    /// neighbour; `None` before the first acknowledgement.
+    /// Returns the most recent acknowledgement number that the attacked host has sent to this port
+    /// of its honest neighbour; `None` before the first acknowledgement.
     #[must_use]
     pub fn last_ack(&self, port: u16) -> Option<SeqNum> {
         self.by_port.borrow().get(&port).copied()
@@ -103,8 +104,8 @@ impl AttackTest {
     /// If a host refuses a request that it must grant.
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
-        // At this rate, eight full frames arrive in a turn: an eighth of the frames that the host
-        // can receive in a turn.
+        // At this rate, eight full-sized frames arrive in a turn. The host can receive eight times
+        // as many.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
@@ -125,8 +126,8 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // The frame is in the intruder's inbox now. It is lost on the path between the hosts,
-            // so that it takes no capacity there.
+            // The intruder has received the frame. Between the two hosts the frame counts as lost,
+            // so that it takes no capacity of the path.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);
@@ -155,8 +156,8 @@ impl AttackTest {
     }
 
     /// Runs for `span`. In each turn `attack` gets the segments that the intruder has captured, and
-    /// may send up to [`FRAMES_A_TURN`] frames; more are dropped. Returns the number of bytes that
-    /// the honest transfers have moved.
+    /// may send frames. Frames beyond [`FRAMES_A_TURN`] are dropped. Returns the number of bytes
+    /// that the honest transfers have delivered in `span`.
     ///
     /// # Panics
     /// If an honest byte is wrong, or an honest connection ends.
@@ -198,8 +199,9 @@ impl AttackTest {
     }
 
     /// Opens a connection from the intruder to the service by a regular handshake. The intruder
-    /// announces an MSS of 1,000 bytes, SACK, and `shift` as its window scale. The window field is
-    /// the largest possible in its SYN, and `window` in its next segment.
+    /// announces an MSS of 1,000 bytes, SACK, and `shift` as its window scale. Its SYN has the
+    /// largest possible window field. The window field of the segment that acknowledges the SYN-ACK
+    /// is `window`.
     ///
     /// # Panics
     /// If the handshake does not complete.

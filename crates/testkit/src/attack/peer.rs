@@ -31,7 +31,8 @@ impl Peer {
         Self { here, there, next: ISS, expected: none, highest: none, first: none, opening: false }
     }
 
-    /// Performs the next step of the handshake. Is called once in each turn.
+    /// Performs the next step of the handshake, using the segments captured since the previous
+    /// call. Is called once in each turn.
     pub(super) fn open(
         &mut self,
         intruder: &mut Intruder,
@@ -72,8 +73,8 @@ impl Peer {
         captured.to == self.here && !captured.payload.is_empty()
     }
 
-    /// Updates `highest` and `expected` from the captured segments that carry data of this
-    /// connection.
+    /// Updates `highest` and `expected` from all captured segments that carry data of this
+    /// connection. Other captured segments are ignored.
     pub fn note_all(&mut self, captured: &[Captured]) {
         for segment in captured {
             if self.is_data(segment) {

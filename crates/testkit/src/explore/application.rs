@@ -6,7 +6,7 @@ use crate::{Access, pattern};
 use linerate_tcp::Error;
 use linerate_units::Instant;
 
-/// An application, and how far its reading and writing have advanced.
+/// An application at one endpoint, and the state of its reading and writing.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
     habit: Habit,
@@ -44,13 +44,14 @@ impl Application {
         (self.closed && self.read_to_end) || self.aborted || self.failed.is_some()
     }
 
-    /// Returns whether the connection timed out. The peer may never have received a segment of it.
+    /// Returns whether the connection timed out. In this case, it is possible that no segment has
+    /// ever reached the peer.
     pub(super) fn has_given_up(&self) -> bool {
         self.failed == Some(Error::TimedOut)
     }
 
-    /// Returns the time at which the application acts next without an event; `NEVER` if it only
-    /// reacts to events, or is done.
+    /// Returns the time of the application's next action, if it does not depend on an event.
+    /// Returns `NEVER` if the application only reacts to events, or is done.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
             Instant::NEVER

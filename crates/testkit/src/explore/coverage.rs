@@ -4,7 +4,8 @@ use linerate_tcp::{Error, MissReason, Statistics};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// For each kind of event, the number of occurrences, and of worlds in which it occurred.
+/// For each kind of event, the number of its occurrences, and the number of worlds in which it
+/// occurred at least once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     seen: BTreeMap<&'static str, (u64, u64)>,
@@ -13,7 +14,8 @@ pub struct Coverage {
 /// Name of a counter of a connection, and the function that returns its value.
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
-/// The counters of a connection whose increments are events of the coverage.
+/// The counters of a connection that the coverage includes. Each increment of a counter is an
+/// event.
 const COUNTERS: [Counter; 29] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),

@@ -14,7 +14,7 @@ use stage::Stage;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The identity of a random world.
+/// The identity of a random world, which determines everything in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Seed of a sequence of random worlds.
@@ -67,8 +67,8 @@ impl Case {
         })
     }
 
-    /// Returns a simpler case that fails as well. It applies each simplification that preserves the
-    /// failure.
+    /// Returns a simpler case that fails as well. The simplifications are tried one after the
+    /// other, and those with which the case still fails are kept.
     #[must_use]
     pub fn shrink(self) -> Self {
         let mut least = self;

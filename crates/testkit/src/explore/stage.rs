@@ -10,7 +10,7 @@ use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// Maximum number of steps of a world. A world with more steps is considered endless.
+/// Maximum number of steps of a world. If a world needs more steps, the test fails.
 const MOST_STEPS: u64 = 3_000_000;
 
 /// Maximum virtual time of a world. It is enough for slow transfers to complete and for abandoned
@@ -23,7 +23,8 @@ pub(super) struct Stage {
     /// The applications at both ends of each connection.
     applications: Vec<[Application; 2]>,
     is_broken_off: bool,
-    /// Whether the network is so bad that a connection may time out.
+    /// Whether a connection may time out, because the path loses, corrupts or marks packets, or has
+    /// a bottleneck.
     is_bad: bool,
 }
 
@@ -47,7 +48,7 @@ pub(super) enum Presence {
     Absent,
 }
 
-/// One endpoint of a connection, as its application uses it.
+/// One endpoint of a connection: the calls that its application can make.
 pub(super) enum End<'a> {
     Connection(Option<&'a mut Connection>, Instant),
     Socket(&'a mut Pair, Side, Option<TcpHandle>),
@@ -191,8 +192,8 @@ impl Scene {
         }
     }
 
-    /// Advances to the next event, if it is not later than `limit`. Returns false if there is no
-    /// such event.
+    /// Advances to the next event if it is not later than `limit`. Returns false if there is no
+    /// event up to `limit`.
     fn move_on(&mut self, limit: Instant) -> bool {
         match self {
             Self::Connections(pair) => pair.step_until(limit),
@@ -236,7 +237,8 @@ impl TwoHosts {
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // If no connection matches, the client has given up before its connection was accepted.
+            // Every client is in the list. If none matches, the client has given up before its
+            // connection was accepted.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -278,7 +280,8 @@ impl Stage {
             );
             let busy = self.act();
             self.scene.process_pending();
-            // After an application has acted or received data, it may be able to do more at once.
+            // An action or received data may permit further actions at once, so the applications
+            // act again before time advances.
             if busy | self.act() {
                 continue;
             }
@@ -348,8 +351,8 @@ impl Stage {
         }
     }
 
-    /// Checks that every failed connection has a cause in the world. Returns the events that
-    /// occurred.
+    /// Checks that each failure of a connection has a cause: a bad network, or an application that
+    /// aborts. Returns the events that occurred.
     fn judge(&mut self) -> Coverage {
         let mut coverage = Coverage::of_one_world();
         for application in self.applications.iter().flatten() {

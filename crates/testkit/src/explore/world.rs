@@ -11,7 +11,8 @@ use oorandom::Rand64;
 pub struct World {
     /// Seed of the world's random faults and choices.
     pub seed: u64,
-    /// The two hosts. `None` means two connections without hosts, each with a twin.
+    /// The two hosts; `None` if the world has two connections without hosts. Each of these
+    /// connections is compared with a twin without header prediction.
     pub hosts: Option<Hosts>,
     /// TCP configurations of the active and of the passive endpoint.
     pub configs: [Config; 2],
@@ -52,13 +53,13 @@ pub struct Habit {
     pub pause: Duration,
     /// Time from the start during which the application reads nothing.
     pub reads_nothing_for: Duration,
-    /// Number of bytes, written or read, after which the application resets the connection; `None`
-    /// for never.
+    /// Number of bytes written, or number of bytes read, at which the application resets the
+    /// connection; `None` if it never does.
     pub aborts_after: Option<usize>,
 }
 
-/// The smallest limit that a path sets to the length of frames, in bytes. Every path takes packets
-/// of 576 bytes, and an Ethernet header is added.
+/// Smallest maximum length of frames that a random path has, in bytes. Every path takes IP packets
+/// of 576 bytes. An Ethernet header is added to their length.
 const LEAST_WIDTH: usize = 600;
 
 /// A source of random numbers with various distributions.
@@ -73,7 +74,7 @@ impl Dice {
         usize::try_from(self.below(end as u64)).unwrap_or(0)
     }
 
-    /// Returns true with a probability of `percent`.
+    /// Returns true with a probability of `percent` %.
     fn once_in_a_while(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -162,8 +163,8 @@ impl World {
         world
     }
 
-    /// Adds a black hole for long packets to the path, but only if both endpoints search for the
-    /// path MTU.
+    /// Adds a black hole to the path, which drops long packets. It is added only if both endpoints
+    /// search for the path MTU, because others would not recover.
     fn narrow(&mut self, dice: &mut Dice) {
         let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
         if !both_search || !dice.once_in_a_while(25) {
@@ -181,8 +182,9 @@ impl World {
         });
     }
 
-    /// Makes accurate ECN and congestion marks frequent in many worlds. This method is called after
-    /// the older properties of the world were drawn, so that those keep their values for a seed.
+    /// Makes accurate ECN and congestion marks frequent in many worlds. This method draws its
+    /// numbers after those of older properties, so that a given seed still yields the previous
+    /// values of these properties.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;
@@ -272,8 +274,8 @@ fn draw_network(dice: &mut Dice) -> Network {
 fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     let mut habits = [draw_habit(dice), draw_habit(dice)];
     for (from, to) in [(0, 1), (1, 0)] {
-        // Transfers in steps of one byte are slow, and find nothing new after the first thousand
-        // bytes.
+        // A transfer in steps of one byte is slow, and after a thousand steps it tests nothing new.
+        // The number of bytes is therefore limited to a thousand steps.
         let steps = [habits[from].write_size, habits[to].read_size];
         let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);

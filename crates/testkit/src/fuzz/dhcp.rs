@@ -43,7 +43,7 @@ struct TestCase<'a> {
     choices: Choices<'a>,
     now: Instant,
     stack: Stack,
-    /// Transaction ID of the client's last message.
+    /// Transaction ID of the client's most recent message.
     xid: u32,
 }
 
@@ -53,7 +53,7 @@ impl TestCase<'_> {
             0 => self.now += self.choices.span(),
             1 => {
                 let next = self.stack.poll_timeout();
-                // If no timer is due within 100,000 s, this time passes without a timeout.
+                // If no timer is due within 100,000 s, the clock advances by 100,000 s.
                 let limit = self.now + Duration::from_secs(100_000);
                 self.now = self.now.max(next.min(limit));
             }

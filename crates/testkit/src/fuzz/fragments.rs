@@ -50,7 +50,7 @@ fn ends(is_ipv6: bool) -> (IpAddr, IpAddr) {
     }
 }
 
-/// Returns the data of datagram `number`, which begin with this number.
+/// Returns the data of datagram `number`. Its first byte is this number.
 fn data(number: usize) -> Vec<u8> {
     (0..100 + number * 397)
         .map(|at| if at == 0 { number } else { at * (number + 3) }.to_le_bytes()[0])
@@ -166,7 +166,8 @@ impl<'a> TestCase<'a> {
             let destination =
                 self.choices.of(&[OWN_IPV6, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)]);
             let body = self.choices.bytes();
-            // A fragment header may name any of the datagrams, so all count as forged.
+            // The arbitrary bytes may be a fragment of any of the IPv6 datagrams, so all of them
+            // count as forged.
             self.is_forged[1].fill(true);
             let header = Ipv6Header::new(PEER_IPV6, destination, Protocol::new(next));
             let at = header.emit(body.len(), &mut bytes);

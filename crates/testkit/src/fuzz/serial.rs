@@ -4,10 +4,10 @@ use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_
 
 /// Length of the longest packet on the serial line, in bytes.
 const LONGEST: usize = 400;
-/// Number of bytes by which decompression can lengthen a packet.
+/// Maximum number of bytes by which decompression lengthens a packet.
 const HEADERS: usize = 128;
-/// Offsets of the IPv4 header checksum. It is excluded from comparisons, because zero has two
-/// representations in it.
+/// Offsets of the IPv4 header checksum. Packets are compared without it, because 0x0000 and 0xffff
+/// both represent zero.
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
 /// Decodes `bytes` as the bytes of a serial line. Each decoded packet is sent over a second line,

@@ -22,8 +22,8 @@ pub struct Cell {
 /// The figures of one transfer of a cell, or the medians of several transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes per second that the receiving application has read. The time includes the handshake
-    /// and the end of the stream.
+    /// Goodput: the bytes that the receiving application has read, per second of the transfer. The
+    /// transfer includes the handshake and the end of the stream.
     pub goodput: u64,
     /// Number of expiries of the sender's retransmission timer.
     pub timeouts: u64,
@@ -82,9 +82,9 @@ impl Cell {
         }
     }
 
-    /// Returns the number of bytes to transfer, enough for the congestion window to reach its final
-    /// size. A large final size needs more bytes. If losses keep the window small, fewer bytes
-    /// suffice, and each of them takes longer.
+    /// Returns the number of bytes to transfer. The transfer must last until the congestion window
+    /// has reached its final size. Without losses and with large buffers, this takes many bytes.
+    /// Losses keep the window small, so that fewer bytes suffice, and more would take too long.
     fn amount(&self) -> usize {
         let long = self.round_trip >= Duration::from_millis(100);
         match (self.loss, self.buffer.count() >= 1 << 20) {

@@ -1,5 +1,6 @@
-//! Measures goodput over round-trip time, loss, buffers and congestion control, in virtual time.
-//! The figures are equal on every machine, so a different figure shows a change of the protocol.
+//! Measures goodput for combinations of round-trip time, loss, buffer size and congestion control,
+//! in virtual time. The figures are equal on every machine, so a different figure shows that the
+//! protocol implementation has changed.
 
 mod cell;
 mod table;
@@ -27,7 +28,7 @@ pub const CONTROLS: [CongestionName; 2] = [CongestionName::NewReno, CongestionNa
 /// Rate of the bottleneck.
 const RATE: Rate = Rate::from_bits_per_second(1_000_000_000);
 
-/// Size of the bottleneck's queue in bytes: 4.2 ms at its rate.
+/// Size of the bottleneck's queue in bytes. The bottleneck sends a full queue in 4.2 ms.
 const QUEUE: u64 = 512 << 10;
 
 /// Number of transfers for a cell with losses. Their median is reported.

@@ -57,7 +57,7 @@ pub struct Script {
     pub connection: Connection,
     /// Whether the peer's segments carry timestamps. They show the virtual time in milliseconds.
     peer_stamps: bool,
-    /// Last TSval received from the connection, which the peer's segments echo.
+    /// The most recent TSval of the connection, which the peer's segments echo.
     received_stamp: u32,
     sent: VecDeque<Sent>,
     written: usize,
@@ -169,8 +169,8 @@ impl Script {
         self.deliver(text, ecn, None)
     }
 
-    /// Delivers a GRO run: a segment into which a link has merged segments of `size` bytes each.
-    /// The last of them may be shorter.
+    /// Delivers a GRO run: one segment into which a link has merged several segments. Each of them
+    /// has `size` bytes of data, and only the final one may have fewer.
     #[track_caller]
     pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
         self.send_joined_bearing(Ecn::NotEct, text, size)
@@ -235,7 +235,8 @@ impl Script {
         disposition
     }
 
-    /// Checks that the next segment that has been sent is `text`.
+    /// Removes the next segment that the connection has sent, and checks that it is `text`. Returns
+    /// the segment.
     ///
     /// # Panics
     /// If it is another segment, or there is none.
@@ -312,7 +313,7 @@ impl Script {
         self.now = until;
     }
 
-    /// Removes and returns all segments that have been sent and not yet expected.
+    /// Removes and returns all segments that have been sent and that no call has removed yet.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         self.flush();
         self.sent.drain(..).collect()
@@ -341,7 +342,8 @@ impl Script {
         Ok(taken)
     }
 
-    /// Writes the next `count` bytes of the pattern, of which the last is urgent.
+    /// Writes the next `count` bytes of the pattern as urgent data. The urgent pointer marks the
+    /// final byte.
     ///
     /// # Panics
     /// If the connection does not take all of them.
@@ -375,7 +377,8 @@ impl Script {
         self.connection.read(self.now, &mut [0; 1])
     }
 
-    /// Calls `act` with the connection and the current time, to make any call of the application.
+    /// Calls `act` with the connection and the current time. With it, tests make those calls of the
+    /// application for which there is no own method here.
     pub fn application<T>(&mut self, act: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let result = act(&mut self.connection, self.now);
         self.connection.check();

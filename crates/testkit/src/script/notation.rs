@@ -37,7 +37,7 @@ pub struct Notation {
     pub urgent: Option<u16>,
     /// TCP options. Numbers in SACK blocks are counted from the SYN of the segment's receiver.
     pub options: TcpOptions,
-    /// Whether the segment has no timestamps although they were negotiated.
+    /// Whether the peer omits the timestamps option although it was negotiated.
     pub bare: bool,
 }
 

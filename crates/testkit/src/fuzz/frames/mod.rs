@@ -37,8 +37,9 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// A connection as the last segment of the host shows it. `port` is the host's port, and both
-/// sequence numbers are from the host's segment.
+/// The state of a connection, derived from the host's most recent segment of it. `port` is the
+/// host's port. `end` is the sequence number after the segment, and `ack` its acknowledgement
+/// number.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
@@ -61,7 +62,8 @@ struct TestCase<'a> {
     metadata: Metadata,
 }
 
-/// The metadata that a link reports for a received frame. They may be wrong.
+/// The metadata that a link reports for a received frame. It may be wrong, and the host must
+/// tolerate this.
 #[derive(Clone, Copy, Debug)]
 struct Metadata {
     checksum: RxChecksum,

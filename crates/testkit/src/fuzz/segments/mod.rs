@@ -43,10 +43,11 @@ struct TestCase<'a> {
     twin: Connection,
     iss: SeqNum,
     irs: SeqNum,
-    /// Last acknowledgement number that the peer has received from the connection.
+    /// Acknowledgement number of the most recent segment that the connection has sent.
     received_ack: SeqNum,
     received_end: SeqNum,
-    /// The last acknowledgement number that the peer has sent.
+    /// Highest acknowledgement number that the peer has sent and that does not exceed what the
+    /// connection had sent.
     sent_ack: SeqNum,
     /// Whether the peer uses timestamps.
     stamps: bool,
@@ -65,8 +66,8 @@ impl<'a> TestCase<'a> {
             Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
-            // No further byte is consumed for this decision, so that test cases in the corpus keep
-            // their meaning.
+            // Whether Fast Open is used follows from values that were already chosen. An additional
+            // byte would change the meaning of all test cases in the corpus.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
                 connection
@@ -205,7 +206,8 @@ impl<'a> TestCase<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // If more than 64 timers were due, the rest are handled late, which must do no harm.
+        // At most 64 timers were handled at their time. Others that are due are handled late, which
+        // must not violate an invariant.
         self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 

@@ -33,8 +33,8 @@ impl TestCase<'_> {
         self.segment(TcpFlags::ACK | TcpFlags::PSH, self.received_ack, self.received_end);
     }
 
-    /// Sends an acknowledgement. Its number is between the last one that the peer has sent and the
-    /// end of the connection's data.
+    /// Sends an acknowledgement. Its number lies between the highest valid number that the peer has
+    /// sent and the end of the connection's data.
     pub(super) fn acknowledgement(&mut self) {
         let share = u32::from(self.choices.byte());
         let all = self.received_end - self.sent_ack;
@@ -57,8 +57,8 @@ impl TestCase<'_> {
         self.arrive(&bytes[..length]);
     }
 
-    /// Adds the fields of accurate ECN. Their values follow from the sequence numbers instead of
-    /// further bytes, so that test cases in the corpus keep their meaning.
+    /// Adds the fields of accurate ECN. Their values follow from the sequence numbers. Additional
+    /// bytes for them would change the meaning of all test cases in the corpus.
     fn count_marks(
         &self,
         flags: TcpFlags,
@@ -118,7 +118,8 @@ impl TestCase<'_> {
     pub(super) fn garbage(&mut self) {
         let mut bytes = self.choices.bytes().to_vec();
         if bytes.len() >= TcpHeader::LENGTH && self.choices.yes() {
-            // Writes sequence numbers close enough to the expected ones to pass the first checks.
+            // Writes the expected sequence number and acknowledgement number, so that the segment
+            // passes the first checks.
             bytes[4..8].copy_from_slice(&self.received_ack.number().to_be_bytes());
             bytes[8..12].copy_from_slice(&self.received_end.number().to_be_bytes());
         }
@@ -129,8 +130,8 @@ impl TestCase<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        // The ECN codepoint follows from the segment instead of a further byte, so that test cases
-        // in the corpus keep their meaning.
+        // The ECN codepoint follows from the length of the data. An additional byte for it would
+        // change the meaning of all test cases in the corpus.
         let ecn = match (segment.payload.len() % 4, segment.payload.len() % 16) {
             (1, _) => Ecn::Ce,
             (_, 2 | 7 | 15) => Ecn::Ect0,
