@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub struct Builder<L> {
     link: L,
     config: StackConfig,
-    /// Further interfaces, with their links.
+    /// All interfaces except the first, each with its link.
     interfaces: Vec<(InterfaceConfig, L)>,
     seed: Option<[u8; 32]>,
     budget: Budget,
@@ -102,8 +102,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for link in std::iter::once(&link).chain(interfaces.iter().map(|(_, link)| link)) {
             let mtu = link.capabilities().mtu;
             if mtu < SMALLEST_MTU {
-                // The host sends packets of up to `SMALLEST_MTU` bytes in any case. Those that
-                // exceed the MTU would stay queued, and the driver would spin for ever.
+                // The host sends packets of up to `SMALLEST_MTU` bytes on every link. If the MTU of
+                // the link were smaller, such packets would stay queued, and the driver would spin
+                // for ever.
                 return Err(Error::NarrowLink(mtu).into());
             }
         }

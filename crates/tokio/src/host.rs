@@ -48,7 +48,8 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     /// The default configuration of connections.
     pub(crate) tcp_config: Config,
-    /// The result of the last turn. The driver keeps the time at which the next turn is due.
+    /// The result of the most recent turn. It includes the time at which the driver will run the
+    /// next turn.
     pub(crate) last: Turn,
     /// The reason why the host has stopped, if it has.
     pub(crate) end: Option<End>,
@@ -82,8 +83,8 @@ impl State {
         }
         let sockets: Vec<_> = self.registry.ids().collect();
         for socket in sockets {
-            // An abort leaves received data readable. An error means that the socket was closed
-            // before.
+            // An aborted connection keeps its received data, which can still be read. An error
+            // means that the socket was closed before, and is ignored.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     self.stack.tcp_configure(now, handle, |connection| connection.abort(now))
@@ -311,7 +312,7 @@ impl Net {
 
     /// Releases the DHCP lease: the address goes back to the server, and its connections end.
     pub fn dhcp_release(&self) {
-        // There is nothing to release on an interface that is gone.
+        // An error means that the interface no longer exists, so it has no lease to release.
         let _ = self.on_interface(Stack::dhcp_release);
     }
 

@@ -241,8 +241,8 @@ fn is_ready<T: std::os::fd::AsRawFd>(
 #[derive(Debug)]
 struct Timer {
     event: AsyncFd<OwnedFd>,
-    /// The time at which the timer expires. It may be earlier than needed, because deadlines are
-    /// often postponed and setting the timer is a system call.
+    /// The time at which the timer expires. It can be earlier than the next deadline: if a deadline
+    /// is postponed, the timer stays as it is, because setting it is a system call.
     expires: Instant,
 }
 
@@ -253,12 +253,14 @@ impl Timer {
         Ok(Self { event: into_async(event, Interest::READABLE)?, expires: Instant::NEVER })
     }
 
-    /// Sets the timer to expire at `deadline` at the latest.
+    /// Ensures that the timer expires at `deadline` at the latest. If an earlier time is set, it
+    /// stays.
     fn arm(&mut self, deadline: Instant) -> io::Result<()> {
         if deadline >= self.expires {
             return Ok(());
         }
-        // Zero would disarm the timer.
+        // A time of zero would disarm the timer, so a deadline in the past is set to one
+        // nanosecond.
         let nanos = deadline.since(MonotonicClock.now()).as_nanos().max(1);
         let value = Timespec {
             tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

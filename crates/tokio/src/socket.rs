@@ -90,7 +90,7 @@ impl Socket {
     }
 
     /// Executes `step` on the locked host. If the host has stopped, errors that result from the
-    /// stop are replaced by its reason.
+    /// stop are replaced by the reason for the stop.
     fn step<T>(
         &self,
         state: &mut State,
@@ -99,8 +99,8 @@ impl Socket {
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
         match (direction, state.end) {
-            // Received data can still be read after the end of the host, but data written now would
-            // never be sent.
+            // After the end of the host, only writes fail here, because the data would never be
+            // sent. Reads go on, because received data can still be read. After a panic, both fail.
             (Direction::Write, Some(end)) | (_, Some(end @ End::Panicked)) => {
                 return Err(end.into());
             }

@@ -5,8 +5,9 @@ use linerate_tcp::Event as TcpEvent;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-/// Maximum number of tasks that wait for one direction of a socket. Tasks that were dropped while
-/// waiting still count, so beyond the limit all tasks are woken. Those that still exist wait again.
+/// Maximum number of registered tasks for one direction of a socket. A task that was dropped stays
+/// registered, so without a limit the list could grow for ever. At the limit, all tasks are woken.
+/// Tasks that still exist then register again.
 const MOST_WAITERS: usize = 1_024;
 
 /// The identifier of a socket of any kind.
@@ -29,8 +30,8 @@ pub(crate) enum Direction {
 pub(crate) struct Waiters {
     read: Vec<Waker>,
     write: Vec<Waker>,
-    /// Whether a write was refused since the last event that reported room. The stack reports room
-    /// only after a refusal.
+    /// Whether a write has been refused since the most recent event that reported room. The stack
+    /// reports room only after it has refused a write.
     pub(crate) is_write_blocked: bool,
 }
 
@@ -38,7 +39,8 @@ pub(crate) struct Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: BTreeMap<SocketId, Waiters>,
-    /// The tasks to wake after the next turn, because no event of a socket reports their condition.
+    /// The tasks to wake after the next turn. They wait for a condition that no event of a socket
+    /// reports.
     turned: Vec<Waker>,
     /// The tasks to wake as soon as the host is unlocked.
     due: Vec<Waker>,
@@ -77,7 +79,8 @@ impl Registry {
     /// has ended.
     pub(crate) fn dispatch_flows(&mut self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // A cancelled handshake needs no wake-up: a task that answers it gets an error.
+            // Only an expired flow can have waiting tasks. No task waits on a cancelled handshake;
+            // a task that answers it later gets an error.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_both(SocketId::Udp(flow));
             }
@@ -173,9 +176,9 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // Other events wake no task. If less room is free, a later `Writable` event follows. A
-            // soft error may be temporary, and calls on a stream fail only after the connection has
-            // ended. Streams do not report the path MTU.
+            // Other events wake no task. A `Writable` event with less room than `is_worth_writing`
+            // demands is followed by another one. A soft error may be temporary, and calls on a
+            // stream fail only after the connection has ended. Streams do not report the path MTU.
             _ => {}
         }
     }

@@ -154,7 +154,8 @@ async fn the_example_relays_to_the_sockets_of_the_kernel() {
     relaying.abort();
 }
 
-/// Returns an address of this machine that is not a loopback address. Sends nothing.
+/// Returns an address of this machine that is not a loopback address. Connecting a UDP socket
+/// selects its local address without sending a packet.
 async fn own_address() -> Option<std::net::IpAddr> {
     let socket = tokio::net::UdpSocket::bind("0.0.0.0:0").await.ok()?;
     socket.connect("192.0.2.1:9").await.ok()?;

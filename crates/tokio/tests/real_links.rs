@@ -219,8 +219,8 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         let piece = pattern(100_000);
         let sender = tokio::spawn(async move {
             stream.write_all(&piece).await.unwrap();
-            // Drops the last references to the client's host, so its driver ends after sending the
-            // rest.
+            // Drops the last references to the client's host. Its driver then sends the remaining
+            // data and ends.
             drop((stream, client));
         });
         let mut received = Vec::new();

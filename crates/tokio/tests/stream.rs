@@ -311,7 +311,8 @@ fn a_cancelled_write_has_written_nothing() {
         async {
             let mut stream = TcpStream::connect("server:80").await.unwrap();
             let mut written = 0_usize;
-            // Fills the buffers of both endpoints: no byte can be written for a second.
+            // Writes until the buffers of both endpoints are full. That is assumed when no byte can
+            // be written for a second.
             while let Ok(count) = timeout(Duration::from_secs(1), stream.write(&[7; 4_096])).await {
                 written += count.unwrap();
             }

@@ -70,9 +70,9 @@ pub enum Flow {
     /// A connection that the hook of [`Forwarder::bind`] has accepted. Its local address is the
     /// destination.
     Tcp(TcpStream),
-    /// A UDP flow. The socket's local address is the destination, its peer is the source, and the
-    /// first datagram can be received. When the flow was idle for too long, or was evicted, calls
-    /// fail with `NotConnected`.
+    /// A UDP flow. The socket's local address is the destination of the flow, and its peer is the
+    /// source. The datagram that began the flow is the first that the socket receives. After the
+    /// flow has expired or was evicted, calls fail with `NotConnected`.
     Udp(UdpSocket),
 }
 

@@ -39,7 +39,7 @@ pub struct TcpSocket {
 
 #[derive(Clone, Debug)]
 struct Options {
-    /// The local address: until it is selected, the unspecified address with port zero.
+    /// The local address. Before [`TcpSocket::bind`], it is the unspecified address with port zero.
     local: SocketAddr,
     is_bound: bool,
     config: Config,
@@ -194,7 +194,8 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the value that [`TcpSocket::set_reuseaddr`] has recorded; false by default.
+    /// Returns the value that [`TcpSocket::set_reuseaddr`] has recorded. The default is true,
+    /// because hosts always allow this reuse.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.

@@ -135,7 +135,7 @@ impl OwnedReadHalf {
         }
         other.forget();
         Arc::try_unwrap(self.stream).map_err(|stream| {
-            // Unreachable: the two halves are the only owners.
+            // Unreachable: nothing else owns the stream, so taking it out of the `Arc` succeeds.
             ReuniteError(Self::new(Arc::clone(&stream)), OwnedWriteHalf::new(stream))
         })
     }

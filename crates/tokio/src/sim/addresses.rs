@@ -61,8 +61,8 @@ pub(super) fn config(versions: IpVersions, host: usize) -> StackConfig {
     config
 }
 
-/// Returns the number of the host that has this address, even if the network has fewer hosts.
-/// `None` if no host can have the address.
+/// Returns the number of the host to which this address belongs; `None` if no host can have the
+/// address. The number may exceed the number of hosts in the network.
 pub(super) fn host_at(address: IpAddr) -> Option<usize> {
     let suffix = match address {
         IpAddr::V4(address) => match address.octets() {
@@ -70,8 +70,8 @@ pub(super) fn host_at(address: IpAddr) -> Option<usize> {
             _ => 0,
         },
         IpAddr::V6(address) => match address.segments() {
-            // The second pattern is the link-local address derived from the MAC address (RFC 2464
-            // §5).
+            // The first pattern is the unique local address. The second is the link-local address
+            // that is derived from the MAC address (RFC 2464 §5).
             [0xfd00, 0, 0, 0, 0, 0, 0, suffix] | [0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, suffix] => {
                 suffix
             }

@@ -27,8 +27,8 @@ use std::time;
 const MILLISECOND: u64 = 1_000_000;
 
 thread_local! {
-    /// Does this thread run a network? Other threads have no paused clock, so tokio would read the
-    /// real clock there.
+    /// True on a thread that runs a network. On other threads, the clock of tokio is not paused and
+    /// shows the real time.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -110,7 +110,7 @@ impl Clockwork {
         self.state.lock().now()
     }
 
-    /// Adds the name of a host, unless it is reserved.
+    /// Assigns addresses to the name of a host. The reserved name `localhost` keeps its addresses.
     pub(super) fn add_name(&self, name: &str, addresses: Vec<IpAddr>) {
         self.state.lock().names.entry(name.to_owned()).or_insert(addresses);
     }
@@ -153,7 +153,7 @@ impl Clockwork {
     }
 }
 
-/// The driver of one host, as the sockets of the host use it.
+/// The access of one host's sockets to the network: virtual time, requests for turns, and names.
 #[derive(Debug)]
 pub(super) struct HostDriver {
     pub(super) clockwork: Arc<Clockwork>,
@@ -188,8 +188,8 @@ pub(super) struct Driver {
 /// The timer of the driver.
 #[derive(Debug)]
 struct Alarm {
-    /// The time at which the timer expires, whole milliseconds after the start of the run; or
-    /// `NEVER`.
+    /// The time at which the timer expires, or `NEVER`. It is a whole number of milliseconds after
+    /// the start of the run.
     at: Instant,
     task: Option<Waker>,
 }
@@ -206,7 +206,8 @@ impl Driver {
     }
 
     /// Processes events and advances virtual time. tokio calls this before the thread parks, when
-    /// all tasks wait. Returns when a task is woken, or when tokio's timers come first.
+    /// all tasks wait. Returns when a task is woken, or when a timer of tokio may expire before the
+    /// next event of a host or a path.
     pub(super) fn handle_idle(&self) {
         let Some((began, mut now)) = self.clockwork.run() else { return };
         let mut woken = self.woken.lock();
@@ -235,7 +236,8 @@ impl Driver {
                 return self.fail();
             }
             let next = next.min(self.limit).max(now);
-            // In this run, tokio's timers expire at whole milliseconds after its start.
+            // In this run, tokio's timers expire at whole milliseconds, counted from the start of
+            // the run.
             let into = now.since(began).as_nanos() % MILLISECOND;
             let boundary = now + Duration::from_nanos(MILLISECOND - into);
             if next < boundary {

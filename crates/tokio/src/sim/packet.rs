@@ -80,7 +80,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Returns the view of a packet; `None` if it is too short for its addresses.
+    /// Returns the view of a packet; `None` if the packet is too short to contain addresses.
     pub(super) fn new(time: Duration, bytes: &'a [u8]) -> Option<Self> {
         let (source, destination) = match version(bytes) {
             6 => (address::<16, Ipv6Addr>(bytes, 8)?, address::<16, Ipv6Addr>(bytes, 24)?),

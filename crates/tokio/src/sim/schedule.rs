@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 
 /// The time of the next event of each part (a host or a path); `NEVER` for a part without one.
 ///
-/// Deadlines are often postponed before they expire. So postponing a part's event leaves the heap
-/// entry of the part unchanged, with a time that is too early. When that entry comes to the top, it
-/// is replaced by one with the current time of the part.
+/// Deadlines are often postponed before they expire. To make that cheap, postponing leaves the heap
+/// entry of the part unchanged, although its time is now too early. When the entry comes to the
+/// top, it is replaced by one with the current time of the part.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     entries: BinaryHeap<Reverse<(Instant, usize)>>,

@@ -61,8 +61,8 @@ const REORDER_WITHIN: Duration = Duration::from_secs(1);
 struct HeldBack {
     from: usize,
     to: usize,
-    /// The number of later packets of the path after which this packet is released early; zero if
-    /// only its time counts.
+    /// The packet is released early when this many further packets have been sent on its path. Zero
+    /// if only the packet's time releases it.
     passes: u32,
     bytes: Vec<u8>,
 }
@@ -100,10 +100,10 @@ pub(super) struct Paths {
     link: Impairments,
     /// The number of hosts.
     hosts: usize,
-    /// The paths by sender and receiver. A path is added with its first packet or change.
+    /// The paths by sender and receiver. A path is added when it is first used, changed or queried.
     numbers: BTreeMap<(usize, usize), usize>,
-    /// For each sender, the receiver of its last packet and the number of the path to that
-    /// receiver. A cache of `numbers`.
+    /// For each sender, the receiver of its most recent packet, and the number of the path to that
+    /// receiver. It saves the look-up in `numbers` for consecutive packets to one receiver.
     recent: Vec<(usize, usize)>,
     paths: Vec<PathState>,
     /// The time of the next arrival on each path.
@@ -207,8 +207,8 @@ impl World {
         while let Some(host) = self.deadlines.pop_due(now) {
             active.push(host);
         }
-        // Hosts take their turns in ascending order of their numbers, so that runs are repeatable.
-        // The order in which they became active does not matter.
+        // Hosts take their turns in ascending order of their numbers, not in the order in which
+        // they became active. So runs are repeatable.
         active.sort_unstable();
         active.dedup();
         for &host in &active {
@@ -346,7 +346,8 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // Adds one, because `carry` then calls `let_go` for this packet itself, too.
+            // After this verdict, `carry` calls `let_go`, which counts this packet as one that
+            // overtakes. One is added, so that the packet does not count itself.
             Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
