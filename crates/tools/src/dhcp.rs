@@ -7,7 +7,7 @@ use linerate_stack::{DhcpLease, Host, Link, LinkError};
 use linerate_units::{Clock, Duration};
 use thiserror::Error;
 
-/// The reason why the host has not got an address by DHCP.
+/// The reason why the host has no address from a DHCP server.
 #[derive(Debug, Error)]
 pub enum LeaseError {
     /// No server has granted an address within this time.

@@ -1,5 +1,6 @@
-//! Small network tools, most of which use linerate's own host: echo requests, traces, a wait for an
-//! address by DHCP, and characters typed over a serial line. A further tool examines this machine.
+//! Small network tools, most of which use linerate's own host. They send echo requests, trace
+//! routes, wait for an address by DHCP, and type characters over a serial line. One more tool
+//! examines this machine.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,8 @@ use linerate_stack::{Error, Host, Link, LinkError};
 use linerate_units::{Clock, Duration, Instant};
 use thiserror::Error;
 
-/// Maximum time of a single wait, after which a loop checks for an interrupt.
+/// Maximum time of a single wait. After each wait, the loop checks whether the user has interrupted
+/// the program.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// The reason why a tool cannot continue to use its host.
@@ -23,8 +24,8 @@ pub enum ToolError {
     Wait(#[from] WaitError),
 }
 
-/// Executes turns of a host until `check` returns a value. `check` gets the time at which the turn
-/// began. Returns `None` at the deadline or after an interrupt.
+/// Executes turns of a host until `check` returns a value. `check` is called after each turn, with
+/// the time at which the turn began. Returns `None` at the deadline or after an interrupt.
 ///
 /// # Errors
 /// The link failed, or the system could not wait for it.

@@ -1,5 +1,6 @@
-//! Checks whether `ping --on packet:NAME` and `--on xdp:NAME` may share an interface with the
-//! kernel. A missing permission is not reported as bad, because ordinary users should not have it.
+//! Checks whether `ping --on packet:NAME` can share an interface with the kernel, and whether `ping
+//! --on xdp:NAME` can bypass the kernel. Both need permissions that ordinary users should not have,
+//! so a missing permission is not reported as bad.
 
 use super::finding::Finding;
 use linerate_link::packet::PacketError;

@@ -1,5 +1,5 @@
-//! `linerate doctor`: examines what this machine can do, what that means for each command, and what
-//! would help.
+//! `linerate doctor`: examines properties of this machine. For each, it says what the property
+//! means for the commands that depend on it, and what would improve it.
 
 mod finding;
 mod interface;
@@ -11,8 +11,8 @@ pub use finding::Finding;
 
 use linerate_ends::Interrupt;
 
-/// Examines every property. It takes a quarter of a second, in which the machine's load is
-/// measured.
+/// Examines all properties. This takes a quarter of a second, because the load of the machine is
+/// measured over this time.
 #[must_use]
 pub fn examine(interrupt: &Interrupt) -> Vec<Finding> {
     vec![

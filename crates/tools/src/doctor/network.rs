@@ -9,7 +9,8 @@ use linerate_units::Bytes;
 
 /// Oldest Linux release that has every feature linerate uses; `SO_BUF_LOCK` is the newest of them.
 const WANTED: (u32, u32) = (5, 14);
-/// Largest buffer in bytes of the experiment of 1988, with an MTU of 1,500 bytes.
+/// Size in bytes of the largest buffer in the experiment of 1988: 17 packets, each with the data of
+/// a full segment at an MTU of 1,500 bytes.
 const NEEDED: u64 = 17 * 1_460;
 
 pub(super) fn kernel() -> Finding {
@@ -59,7 +60,8 @@ pub(super) fn buffers() -> Finding {
 
 fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
     let (Some(send), Some(receive)) = (send, receive) else {
-        // Inside a network namespace these settings are not visible, although they apply.
+        // Inside any network namespace but the initial one, these settings cannot be read, although
+        // they apply there.
         return Finding::good(
             "buffers",
             "limits are not visible here",

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 /// Duration over which the load is measured.
 const WATCH: Duration = Duration::from_millis(250);
-/// Number of times that the clock is read, to find the shortest interval between two readings.
+/// Number of readings of the clock, from which the shortest interval between two of them is
+/// determined.
 const READINGS: usize = 2_000;
-/// Time of a clock reading above which the clock must be a device, not a register of the processor.
+/// Maximum time of a clock reading if the clock is a register of the processor. If a reading takes
+/// longer, the clock must be a device.
 const SLOW_CLOCK: Duration = Duration::from_nanos(500);
-/// Percentage of processor time used by other programs above which measurements are disturbed.
+/// Minimum percentage of processor time used by other programs at which they disturb measurements.
 const BUSY_PERCENT: u64 = 10;
 
 pub(super) fn build() -> Finding {
@@ -112,8 +114,8 @@ fn judge_clock(source: &str, cost: Duration) -> Finding {
 fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
-    // A coarse clock may not advance between two readings, but the total time still shows their
-    // cost.
+    // With a coarse clock, two successive readings may be equal, so their difference does not show
+    // the cost of a reading. The mean over all readings does.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)

@@ -38,8 +38,8 @@ pub enum Answer {
     Problem(EchoError),
 }
 
-/// Sends a series of echo requests. Calls `begun` after the first request was sent, and `tell` with
-/// each answer. Returns the statistics.
+/// Sends a series of echo requests. Calls `begun` once, after the first request was sent. Calls
+/// `tell` with each answer to a request. Returns the statistics of the series.
 ///
 /// # Errors
 /// [`ToolError`]: requests cannot be sent to the destination, or the link failed.
@@ -97,8 +97,8 @@ pub fn wait_for_addresses<L: Link + Readiness>(
     turn_until(host, &mut waiter, end, interrupt, is_addressed).map(|found| found.is_some())
 }
 
-/// Sends an echo request. A request for which the host has no room counts as lost, as on any full
-/// link.
+/// Sends an echo request. If the host has no room for it, the request counts as sent, and thus as
+/// lost, because a full link would lose it, too.
 fn send_request<L: Link>(
     host: &mut Host<L>,
     tally: &mut Tally,
@@ -135,9 +135,10 @@ fn reply_to(
 ) -> Option<Answer> {
     /// Number of bytes in type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    // The link's timestamp is exact if it is earlier than the turn. A reply that arrived during the
-    // turn may answer a request of the same turn. It counts as received at the end of the turn,
-    // because the start would give a round-trip time of zero.
+    // The link's timestamp is used if the reply arrived before this turn. The host's clock does not
+    // advance during a turn, so the exact time of a later reply is unknown. It counts as the end of
+    // the turn. With the start, a reply to a request of this turn would have a round-trip time of
+    // zero.
     let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
     let matched = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();

@@ -10,7 +10,8 @@ pub struct EchoParameters {
     pub destination: IpAddr,
     /// Number of requests; `None` for no limit.
     pub count: Option<u64>,
-    /// Time between requests; zero sends the next request as soon as a reply has arrived.
+    /// Time between requests. With zero, the next request is sent as soon as the reply to the
+    /// previous one arrives, or its timeout has passed.
     pub interval: Duration,
     /// Maximum time to wait for a reply.
     pub timeout: Duration,

@@ -1,14 +1,17 @@
-//! Statistics of echo requests, and the latest requests, to which replies are matched.
+//! Statistics of a series of echo requests. The most recent requests are stored, so that replies
+//! can be matched to them.
 
 use super::parameters::EchoParameters;
 use linerate_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Maximum number of stored requests: half of the 16-bit sequence numbers. A late reply to a
-/// request that is no longer stored thus does not match the sequence number of a newer request.
+/// Maximum number of stored requests: half the number of 16-bit sequence numbers. If all sequence
+/// numbers were stored, a late reply to an old request would be taken for a reply to a newer one
+/// with an equal number.
 const MAX_STORED: usize = 1 << 15;
 
-/// Statistics of echo requests, and the latest requests, to which replies are matched.
+/// Statistics of a series of echo requests, and the most recent requests, to which replies are
+/// matched.
 #[derive(Clone, Debug)]
 pub struct Tally {
     parameters: EchoParameters,
@@ -24,7 +27,7 @@ pub struct Tally {
     pub problems: u64,
     /// Statistics of the round-trip times.
     pub round_trips: RoundTrips,
-    /// The latest requests, oldest first. Invariant: at most [`MAX_STORED`].
+    /// The most recent requests, oldest first. Invariant: at most [`MAX_STORED`].
     outstanding: VecDeque<Request>,
 }
 
@@ -90,7 +93,8 @@ impl Tally {
         !self.has_more() && self.last_answer_by().is_none_or(|latest| latest <= now)
     }
 
-    /// Returns the time at which the next request or timeout is due.
+    /// Returns the time at which the next request must be sent. After the final request, returns
+    /// the time at which the series ends by a timeout.
     pub(super) fn next(&self, now: Instant) -> Instant {
         if self.has_more() { self.next_request() } else { self.last_answer_by().unwrap_or(now) }
     }
@@ -146,8 +150,8 @@ impl Tally {
         if last.answered { last.sent } else { last.sent + self.parameters.timeout }
     }
 
-    /// Returns the time at which the latest unanswered request times out; `None` if all are
-    /// answered.
+    /// Returns the time at which the most recent of the unanswered requests times out; `None` if
+    /// all requests are answered.
     fn last_answer_by(&self) -> Option<Instant> {
         let awaited = self.outstanding.iter().rev().find(|request| !request.answered)?;
         Some(awaited.sent + self.parameters.timeout)

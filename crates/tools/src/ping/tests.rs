@@ -117,7 +117,8 @@ fn an_invalid_destination_is_refused() {
     assert!(matches!(error, ToolError::Refused(Error::NoRoute(_))), "{error}");
 }
 
-/// A host's clock does not advance during a turn, so the round-trip time could be computed as zero.
+/// A host's clock does not advance during a turn. If request and reply pass in one turn, both could
+/// get its start as their time, and the round-trip time would be zero.
 #[test]
 fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
@@ -145,7 +146,8 @@ fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     );
 }
 
-/// A reply may belong to another program, and its data may be corrupt.
+/// Replies to requests of another program must be ignored. A reply with corrupt data must be
+/// reported with the position of the first wrong byte.
 #[test]
 fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);

@@ -37,11 +37,11 @@ pub struct TraceParameters {
     pub max_hops: u8,
     /// Number of probes with each TTL or hop limit.
     pub probes: u8,
-    /// Maximum time to wait for the answers to the probes of a hop.
+    /// Maximum time to wait for the answers to all probes of one hop, from when they are sent.
     pub timeout: Duration,
     /// Number of data bytes in each probe.
     pub size: usize,
-    /// UDP port of the first probe; each further probe uses the next port.
+    /// UDP port to which the first probe is sent. Each later probe is sent to the next port.
     pub port: u16,
     /// ICMP identifier, which distinguishes these requests from those of other programs.
     pub identifier: u16,
@@ -58,7 +58,8 @@ struct Sockets {
     udp: Option<(UdpHandle, u16)>,
 }
 
-/// Sends probes, and calls `tell` with each hop when its answers are complete. Returns all hops.
+/// Sends probes, hop after hop. Calls `tell` with each hop once it is complete: all of its probes
+/// are answered, or the timeout has passed. Returns all hops.
 ///
 /// # Errors
 /// [`ToolError`]: probes cannot be sent to the destination, or the link failed.
@@ -127,11 +128,11 @@ fn probe_hop<L: Link + Readiness>(
         let ended = MonotonicClock.now();
         while let Some(reply) = receive(host, parameters, sockets) {
             let index = usize::from(reply.probe.wrapping_sub(first));
-            // Late replies to probes of an earlier hop are skipped, as are further replies to an
-            // answered probe.
+            // A reply is skipped if it answers a probe of an earlier hop, or a probe that already
+            // has an answer.
             let Some(place @ None) = hop.answers.get_mut(index) else { continue };
-            // The exact time of a reply that arrived during the turn is unknown, so the end of the
-            // turn is used.
+            // The link's timestamp is used if the reply arrived before this turn. The exact time of
+            // a later reply is unknown, so it counts as the end of the turn.
             let arrived = if reply.arrived < begun { reply.arrived } else { ended };
             let answer =
                 Answer { from: reply.from, round_trip: arrived.since(sent), note: reply.note };
@@ -143,7 +144,8 @@ fn probe_hop<L: Link + Readiness>(
     .map(|_| hop)
 }
 
-/// Sends a probe. A probe for which the host has no room counts as lost, as on any full link.
+/// Sends a probe. If the host has no room for it, the probe counts as sent, and thus as lost,
+/// because a full link would lose it, too.
 fn send_probe<L: Link>(
     host: &mut Host<L>,
     parameters: &TraceParameters,

@@ -21,7 +21,8 @@ pub(super) struct Reply {
     pub(super) note: Option<Note>,
 }
 
-/// Returns the bytes of a probe that is an echo request. The host computes the checksum of ICMPv6.
+/// Returns the bytes of an echo request that serves as probe number `probe`. Over IPv6 they have no
+/// checksum, because the host computes that.
 pub(super) fn echo_request(parameters: &TraceParameters, probe: u16) -> Vec<u8> {
     let data = vec![0x40; parameters.size];
     let echo = Echo { identifier: parameters.identifier, sequence: probe, data: &data };
@@ -50,9 +51,9 @@ enum Subject {
 }
 
 impl Subject {
-    /// Identifies the probe that an ICMP error quotes: an echo request by `echo`, its identifier
-    /// and sequence number, else a datagram by its `ports`. `None` if the quoted packet has
-    /// neither.
+    /// Identifies the probe that an ICMP error quotes. `echo` is the identifier and sequence number
+    /// of a quoted echo request; `ports` are the ports of a quoted datagram. Returns `None` if the
+    /// error quotes neither.
     const fn of_quote(echo: Option<(u16, u16)>, ports: Option<(u16, u16)>) -> Option<Self> {
         match (echo, ports) {
             (Some((identifier, sequence)), _) => Some(Self::Echo(identifier, sequence)),
@@ -66,7 +67,8 @@ impl Subject {
 struct Finding {
     destination: IpAddr,
     subject: Subject,
-    /// Whether only the destination itself sends such a message, and no router on the way.
+    /// Whether a message of this kind is sent only by a destination, and not by the routers on the
+    /// way to it.
     is_arrival: bool,
     note: Option<Note>,
 }

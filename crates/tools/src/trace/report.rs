@@ -14,7 +14,8 @@ pub enum Note {
     Host,
     /// The host does not support the protocol.
     Protocol,
-    /// The port is closed, but another host than the destination reports that.
+    /// The port is closed, as the destination would report it, but the sender of this report is
+    /// another host.
     Port,
     /// A filter prohibits the packet.
     Prohibited,
@@ -45,8 +46,8 @@ pub struct Answer {
     pub from: IpAddr,
     /// Time from sending the probe to receiving the answer.
     pub round_trip: Duration,
-    /// The reason of an unexpected answer; `None` for an exceeded TTL, and for an answer of the
-    /// destination.
+    /// The reason for an unexpected answer. `None` for the expected ones: an exceeded TTL, and an
+    /// answer of the destination.
     pub note: Option<Note>,
 }
 
@@ -62,8 +63,8 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// Returns whether further hops are pointless, because the destination has answered or every
-    /// answer is an error.
+    /// Returns whether the trace ends with this hop. Hops after it are pointless if the destination
+    /// has answered, or every answer of this hop reports an error.
     #[must_use]
     pub fn ends_trace(&self) -> bool {
         let mut answered = self.answers.iter().flatten().peekable();

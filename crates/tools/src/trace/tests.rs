@@ -15,9 +15,10 @@ fn v6(network: u16, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, 0, host)
 }
 
-/// Creates a chain of three network namespaces of the kernel. The current namespace is a router
-/// next to linerate's host, the second is a router, and the third contains the destination. Returns
-/// linerate's host and the other two namespaces, or `None` if the machine permits no TAP device.
+/// Creates two routers and a destination, as a chain of three network namespaces of the kernel.
+/// linerate's host is connected to the first router, which is the current namespace. Returns
+/// linerate's host and the other two namespaces. Returns `None` if the machine permits no TAP
+/// device.
 fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -29,8 +30,8 @@ fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let forward = || {
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
-        // By default the kernel limits ICMP errors to one a second, which would leave probes
-        // unanswered.
+        // By default, the kernel sends at most one ICMP error per second to a destination. With
+        // this limit, some probes would have no answer.
         fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0").unwrap();
         fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0").unwrap();
     };

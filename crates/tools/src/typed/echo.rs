@@ -50,13 +50,14 @@ fn accept(host: &mut Host<SerialLink>, listener: ListenHandle, connection: &mut 
     }
 }
 
-/// Sends back the data that has arrived. Returns false at the end of the connection, or if the data
-/// does not fit into the send buffer.
+/// Sends the received data back. Returns false if the connection is to be closed: it has ended or
+/// failed, or the send buffer has no room for the data.
 fn echo(host: &mut Host<SerialLink>, now: Instant, handle: TcpHandle) -> bool {
     let mut block = [0; BLOCK];
     match host.stack_mut().tcp_read(now, handle, &mut block) {
         Ok(0) => false,
-        // The peer sends the next character only after this echo, so the send buffer has room.
+        // The send buffer has room, because the peer types its next character only after it has
+        // received this echo.
         Ok(count) => host.stack_mut().tcp_write(now, handle, &block[..count]) == Ok(count),
         Err(error) => error == Error::WouldBlock,
     }

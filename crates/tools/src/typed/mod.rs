@@ -1,5 +1,5 @@
-//! Types characters over a TCP connection on a serial line, and measures their echo: bytes on the
-//! line and echo times (RFC 1144 §1).
+//! Types characters over a TCP connection on a serial line. For each character, it measures the
+//! bytes on the line and the time until the echo (RFC 1144 §1).
 
 mod echo;
 #[cfg(test)]
@@ -25,14 +25,15 @@ pub struct TypedParameters {
     pub destination: SocketAddr,
     /// Number of characters to type.
     pub count: u64,
-    /// Time between characters; zero types the next character when the echo has arrived.
+    /// Time between characters. With zero, the next character is typed as soon as the echo of the
+    /// previous one has arrived.
     pub interval: Duration,
     /// Maximum time to wait for the connection, and for each echo.
     pub timeout: Duration,
 }
 
-/// The result of a series of typed characters. The first character is not counted. The counters
-/// include every packet up to the echo of the last character.
+/// The result of a series of typed characters. All figures exclude the first character. They
+/// include every packet up to the echo of the final character.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TypedTally {
     /// Number of characters whose echo arrived.
@@ -80,8 +81,8 @@ pub fn type_characters(
 ) -> Result<TypedTally, TypedError> {
     let mut typist = Typist { waiter: Waiter::new()?, host, parameters, interrupt };
     let handle = typist.connect()?;
-    // The first character is not counted: header compression begins only when both endpoints have
-    // stored the headers.
+    // The first character is excluded from the result. Its packets have whole headers, because both
+    // endpoints must store the headers before they can be compressed.
     if typist.type_character(handle, 0)?.is_none() {
         return Ok(TypedTally::default());
     }
@@ -99,7 +100,7 @@ pub fn type_characters(
     }
     tally.sent = last.sent.since(&before.sent);
     tally.received = last.received.since(&before.received);
-    // A reset avoids the exchange of further packets that a close would cause.
+    // The connection is reset, because a close would exchange more packets.
     let now = MonotonicClock.now();
     typist.host.stack_mut().tcp_abort(now, handle)?;
     typist.host.turn(now)?;
