@@ -38,8 +38,8 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Rounds the instant up to the next tick of a clock that advances every `grain` from the
-    /// epoch. A `grain` of zero describes a clock without ticks, and returns the instant unchanged.
+    /// Rounds the instant up to the next tick of a clock that ticks every `grain`, counted from the
+    /// epoch. If `grain` is zero, the clock has no ticks, and the instant is returned unchanged.
     #[must_use]
     #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {

@@ -21,7 +21,8 @@ pub enum ParseUnitError {
         /// The suffixes of the unit.
         suffixes: String,
     },
-    /// The amount does not fit 64 bits when it is counted in the smallest step of the unit.
+    /// The amount exceeds 64 bits when it is converted to the smallest step of the unit, such as
+    /// nanoseconds.
     #[error("`{text}` is too large an amount of {unit}: the most is {most}")]
     TooLarge {
         /// The rejected text.
@@ -40,8 +41,8 @@ pub(crate) struct Scale {
     pub(crate) suffixes: &'static [(&'static str, u64)],
 }
 
-/// Parses `text` to an amount in the unit's smallest step. A number without a suffix is multiplied
-/// by `bare`. Fractions of a step are cut off.
+/// Parses `text` to an amount, counted in the unit's smallest step. `bare` is the number of these
+/// steps that a number without a suffix stands for. Fractions of a step are cut off.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
     let digits_end =

@@ -1,7 +1,8 @@
 //! Simulated time in picoseconds, for simulated hardware. The unit is a picosecond because one bit
 //! at 100 Gb/s lasts exactly 10 ps.
 //!
-//! Simulated software reads clocks ([`crate::Instant`]), and has no access to this time.
+//! Only simulated hardware uses this time. Simulated software reads the time from a clock of its
+//! host ([`crate::Instant`]).
 
 use crate::{Duration, Instant, Rate};
 use core::fmt;
