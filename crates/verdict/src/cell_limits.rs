@@ -1,9 +1,10 @@
 //! The limit of each cell of a sweep: one socket buffer, both socket buffers, or another factor.
 //!
-//! The limit of a cell follows from the rates of other cells. A cell with a send buffer of twice
-//! the size shows the effect of doubling the send buffer, and likewise for the receive buffer. If
-//! the sweep has no buffer of exactly twice the size, the effect of the nearest size is converted.
-//! The conversion assumes that the rate is a power of the buffer size.
+//! The limit of a cell follows from the rates of other cells. The cell with twice the send buffer
+//! and an equal receive buffer shows the effect of doubling the send buffer. The effect of doubling
+//! the receive buffer is found likewise. If the sweep has no buffer of exactly twice the size, the
+//! nearest size is used. Its effect is then converted to that of doubling. The conversion assumes
+//! that the rate is a power of the buffer size.
 
 use crate::diagnosis::{CONTENDED_SHARE, Effect, Limit, limit_of_cell};
 use crate::sweep::Sweep;
@@ -14,11 +15,12 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Minimum ratio of two rates that counts as a gain. The finding about saturation has an equal
-/// minimum, so that it agrees with the finding about limits.
+/// Minimum ratio of two rates that counts as a gain. The finding about saturation uses an equal
+/// minimum, so that the two findings do not contradict each other.
 const GAIN: f64 = 1.05;
 /// Minimum ratio of the rate with a doubled buffer to the rate without it, for the buffer to count
-/// as a limit. The minimum also applies if both buffers are doubled together.
+/// as a limit. If only doubling both buffers together raises the rate, their common effect must
+/// reach this ratio.
 const RAISES: f64 = 1.2;
 /// Minimum ratio of two buffer sizes for which the effect of changing from one size to the other is
 /// converted to the effect of doubling. The conversion enlarges noise: with a ratio of 1.25, a
@@ -26,8 +28,9 @@ const RAISES: f64 = 1.2;
 const LEAST_RATIO: f64 = 1.5;
 
 /// Factor for choosing the smaller buffer size that a cell is compared with if the sweep has no
-/// larger one. Among the sizes that are smaller by a factor of at least [`LEAST_RATIO`], the
-/// nearest to this factor times the cell's own size is used.
+/// larger one. Only sizes that are smaller by a factor of at least [`LEAST_RATIO`] are considered.
+/// Of these, the size nearest to 0.8 times the cell's own size is used, which is the largest of
+/// them.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// The limits of the throughput of one cell.
@@ -35,11 +38,13 @@ const NEXT_SMALLER: f64 = 0.8;
 pub struct CellLimit {
     /// The cell: its send and receive buffer sizes.
     pub cell: Cell,
-    /// The limits of the cell. Both buffers appear if each of them limits the rate, or if only both
-    /// together do. The list is empty if no limit is identified.
+    /// The limits of the cell. Both buffers appear if each of them limits the rate, or if the rate
+    /// rises only when both are doubled together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Do larger buffers gain nothing? They gain nothing if no uncontended cell with a larger
-    /// buffer, at one end or at both ends, is more than 5 % faster.
+    /// Do larger buffers gain nothing? The cell is compared with the uncontended cells that have a
+    /// larger buffer at one end or at both ends, and no smaller one. None of them may be more than
+    /// 5 % faster. If there are no such cells, the cell must not be more than 5 % faster than the
+    /// next smaller cells.
     pub is_flat: bool,
 }
 
@@ -79,9 +84,10 @@ impl Surface<'_> {
         as_f64(size.bytes(self.sweep.start.facts.bench.segment_payload))
     }
 
-    /// Returns the element of `sizes` that is nearest to `factor` times `size`. It is larger than
-    /// `size` by at least [`LEAST_RATIO`] if `factor` is above 1, else smaller by at least that
-    /// ratio. Returns `None` if `sizes` has no such element.
+    /// Returns the element of `sizes` that is nearest to `factor` times `size`. If `factor` is
+    /// above 1, the element is at least [`LEAST_RATIO`] times as large as `size`. Otherwise `size`
+    /// is at least that many times as large as the element. Returns `None` if `sizes` has no such
+    /// element.
     fn other(&self, sizes: &[BufferSize], size: BufferSize, factor: f64) -> Option<BufferSize> {
         let target = self.bytes(size) * factor;
         let distance = |other: BufferSize| (self.bytes(other) / target).ln().abs();
@@ -105,8 +111,8 @@ impl Surface<'_> {
         self.sweep.table.get(send, receive).filter(|cell| !cell.is_contended)
     }
 
-    /// Returns the effects of doubling and halving each buffer. An effect is omitted if no
-    /// uncontended cell shows it.
+    /// Returns the effects of doubling and halving each buffer. An effect is omitted if the sweep
+    /// has no cell that shows it, or only a contended one.
     fn effects(&self) -> Vec<Effect> {
         let Cell { send, receive } = self.cell.cell;
         let changes = [
@@ -126,8 +132,9 @@ impl Surface<'_> {
     }
 
     /// Returns the effect of changing from this cell to `other`: the ratio of their rates, raised
-    /// to `power`. The power converts the ratio of the two buffer sizes to 2 or ½. The bounds
-    /// combine the extremes of both cells' intervals. Returns `None` if a rate of this cell is 0.
+    /// to `power`. The power converts the effect to that of a buffer of exactly twice or half the
+    /// size. The lower bound of the effect compares the lower bound of `other` with the upper bound
+    /// of this cell, and the upper bound vice versa. Returns `None` if a rate of this cell is 0.
     fn effect(&self, change: Change, other: &CellSummary<'_>, power: f64) -> Option<Effect> {
         let ratio = |above: f64, below: f64| (below > 0.0).then(|| (above / below).powf(power));
         Some(Effect {
@@ -171,17 +178,17 @@ impl Surface<'_> {
         self.effects().into_iter().filter(is_larger).collect()
     }
 
-    /// Is every uncontended cell with larger buffers less than [`GAIN`] times as fast as this cell?
-    /// If there is no such cell, this cell is compared with two smaller cells instead. They have
-    /// the next smaller send buffer or the next smaller receive buffer. The cell is then flat if it
-    /// is less than [`GAIN`] times as fast as each of the two.
+    /// Is every uncontended cell with a larger buffer, and no smaller one, less than [`GAIN`] times
+    /// as fast as this cell? If there is no such cell, this cell is compared with two smaller
+    /// cells. One has the next smaller send buffer, the other the next smaller receive buffer. The
+    /// cell is then flat if it is less than [`GAIN`] times as fast as each of the two.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {
             other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
         };
-        // The rate of a contended cell depends on the processor time that its runs got, and not
-        // only on its buffers.
+        // Contended cells are left out. Their rates depend on the processor time that the runs got,
+        // and not only on the buffers.
         let uncontended = self.sweep.table.iter().filter(|other| !other.is_contended);
         let mut larger = uncontended.filter(larger).peekable();
         if larger.peek().is_none() {
@@ -199,8 +206,9 @@ impl Surface<'_> {
     }
 }
 
-/// Returns the counters of a cell as the evidence of one run. Counters are means over the cell's
-/// uncontended runs, or sums where noted; the throughput is the cell's median.
+/// Returns the counters of a cell in the form of the evidence of one run, for the rules of a
+/// diagnosis. Counters are means over the cell's uncontended runs, except where sums are noted. The
+/// throughput is the cell's median.
 fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
     let is_fair = |run: &&&RunRecord| {
         run.counters.contended_share().is_none_or(|share| share <= CONTENDED_SHARE)
@@ -213,8 +221,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
         };
         let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
-        // The processor time is scaled to the transfer, because the thread's counters also cover
-        // the handshake and the close.
+        // The processor time of the thread includes the handshake and the close. It is therefore
+        // reduced in proportion to the duration of the transfer.
         let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
         let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
         let cpu = cpu.map(|((cpu, time), seconds)| as_f64(cpu) / as_f64(time) * seconds * 1e9);

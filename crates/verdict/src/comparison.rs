@@ -3,11 +3,13 @@
 //! Each cell is paired with the cell of the other sweep that has equal buffer sizes. The change of
 //! a cell is the natural logarithm of the ratio of the two median rates.
 //!
-//! Two kinds of noise are distinguished. The scatter of runs within a cell determines the interval
-//! of that cell's change. The scatter is pooled over all cells of both sweeps, because a cell has
-//! few runs. A slow period of the machine affects consecutive runs of all cells, whose deviations
-//! are therefore not independent. The interval of the overall change is computed from the means of
-//! consecutive parts of each sweep.
+//! Two kinds of noise are distinguished. The first is the scatter of runs within a cell. It
+//! determines the interval of the change of a cell. Because a cell has few runs, the scatter is
+//! pooled over all cells of both sweeps.
+//!
+//! The second is a slow period of the machine. It affects consecutive runs of all cells, so their
+//! deviations are not independent. The interval of the overall change is therefore computed from
+//! the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::{CellSummary, Table};
@@ -46,8 +48,8 @@ pub struct CellChange {
     pub medians: [f64; 2],
     /// The natural logarithm of the ratio of the second median to the first median.
     pub change: f64,
-    /// The interval of the change; `None` if no cell of either sweep has several runs. The
-    /// intervals of all cells are correct together with a probability of 95 % (Bonferroni
+    /// The interval of the change; `None` if no cell of either sweep has several runs. With a
+    /// probability of 95 %, the intervals of all cells contain the true changes (Bonferroni
     /// correction).
     pub interval: Option<Interval>,
 }
@@ -124,9 +126,9 @@ impl Scatter {
         Self { deviation: variance.sqrt(), degrees }
     }
 
-    /// Returns the interval of `change`, the change between two cells with these numbers of runs.
-    /// `error` is the probability that the interval misses the true change. Returns `None` if no
-    /// cell has several runs.
+    /// Returns the interval of `change`, the change of a cell. `runs` is the number of its runs in
+    /// the first and in the second sweep. `error` is the probability that the interval misses the
+    /// true change. Returns `None` if no cell has several runs.
     fn interval(&self, change: f64, runs: [usize; 2], error: f64) -> Option<Interval> {
         let [before, after] = runs.map(|runs| 1.0 / as_f64(runs as u64));
         let half = student(1.0 - error / 2.0, self.degrees)?
@@ -156,13 +158,13 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
 
 /// Divides a sweep into at most [`PARTS`] consecutive parts. Returns, for each part, the mean
 /// deviation of its runs from the means of their cells, as the logarithm of a ratio. Contended runs
-/// are left out, except in cells that have too few others.
+/// are left out, except in cells with too few uncontended runs.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
-        // These rates still contain the slow changes of the machine's speed (epochs). The medians
-        // are corrected only to the mean speed of their sweep. A slow period lowers that mean, so
-        // the interval must cover its effect.
+        // These rates still contain the slow changes of the machine's speed (epochs), and must. The
+        // medians of cells are corrected only to the mean speed of their own sweep. A slow period
+        // lowers that mean speed, so the interval must cover its effect.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
         let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
         deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));
@@ -261,7 +263,8 @@ mod tests {
     #[test]
     fn an_epoch_of_the_machine_is_no_certain_difference() {
         let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
-        // A slow period in one fifth of the second sweep lowers the mean rate of that sweep by 4 %.
+        // In one fifth of its runs, the second sweep is slower by 20 %, so its mean rate is lower
+        // by 4 %. The interval must be wide enough to include zero.
         let epoch = |cell: Cell, repeat, order: usize| {
             let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
             1e6 * speed * noise(cell, repeat + 40, 0.01)

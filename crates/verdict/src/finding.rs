@@ -23,11 +23,12 @@ pub enum FindingKind {
     /// The cells that wait for a timer, or are slow for another reason that does not affect their
     /// neighbours in the table.
     Limited,
-    /// The timers that expired, with their numbers of expirations.
+    /// The number of expirations of each timer.
     Timers,
     /// Contention: other programs occupied the processors so often that nothing can be concluded.
     Contended,
-    /// The precision: are the intervals of the cells narrow enough? If not, the finding says why.
+    /// The precision: are the intervals of the cells narrow enough? If not, the finding gives the
+    /// reason.
     Precision,
     /// Drift: a change of the machine's speed in the course of the sweep.
     Drift,

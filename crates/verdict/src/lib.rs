@@ -2,9 +2,9 @@
 //!
 //! A sweep measures TCP transfers with many pairs of socket buffer sizes. A [`Table`] and
 //! [`Finding`]s are derived from the records of its runs. A diagnosis observes transfers over one
-//! path, and derives a [`diagnosis::Verdict`] from their evidence. Every function is pure and
-//! depends only on [`linerate_evidence`] types, without engines, files or clocks. Tests can
-//! therefore use made-up numbers.
+//! path, and derives a [`diagnosis::Verdict`] from their evidence. Every function is pure. Its
+//! arguments are values of this crate and of [`linerate_evidence`], and it uses no engine, file or
+//! clock. Tests can therefore use made-up numbers.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use linerate_evidence::stats::{
 };
 use linerate_evidence::{BufferSize, Cell};
 
-/// The predicted cells of a sweep, with the model that predicts them.
+/// The predictions of all unmeasured cells of a sweep, with the model that predicts them.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     /// The fitted parameters of the model.

@@ -27,8 +27,8 @@ pub struct Table<'a> {
     left_out: usize,
 }
 
-/// The rates of the runs that count for each cell, and the slow changes of the machine's speed that
-/// have been subtracted from these rates.
+/// The rates of each cell, and the slow changes of the machine's speed (epochs) that have been
+/// subtracted from them.
 struct Rates {
     of_cells: Vec<Vec<f64>>,
     epochs: Option<Epochs>,
@@ -39,12 +39,12 @@ struct Rates {
 pub struct CellSummary<'a> {
     /// The send and receive buffer sizes of the cell.
     pub cell: Cell,
-    /// The rates of the cell's uncontended runs in bytes per second, or of all runs if
-    /// `is_contended`. If the machine's speed changed slowly, the rates are corrected to its mean
-    /// speed.
+    /// The rates of the cell's uncontended runs in bytes per second. If `is_contended`, they are
+    /// the rates of all its runs. If the machine's speed changed slowly (epochs), the rates are
+    /// corrected to its mean speed.
     pub rates: Sample,
-    /// The 95 % interval of the median rate, in bytes per second. For a cell with few runs, it is
-    /// computed from the deviation of the runs of all cells.
+    /// The 95 % interval of the median rate, in bytes per second. For a cell with too few runs, it
+    /// is computed from the deviation that the runs of all cells show.
     pub interval: Interval,
     /// Do the rates include contended runs, because too few runs are uncontended?
     pub is_contended: bool,
@@ -53,8 +53,8 @@ pub struct CellSummary<'a> {
 }
 
 impl<'a> CellSummary<'a> {
-    /// Returns the runs whose rates count: the uncontended runs, or all runs if too few are
-    /// uncontended.
+    /// Returns the runs from which the cell's rates are taken: the uncontended runs, or all runs if
+    /// too few are uncontended.
     pub(crate) fn fair_runs(&self) -> Vec<&'a RunRecord> {
         let is_fair = |run: &&RunRecord| self.is_contended || !is_contended(run);
         self.runs.iter().copied().filter(is_fair).collect()
@@ -208,7 +208,7 @@ impl<'a> Table<'a> {
 const FEWEST_FAIR: usize = 3;
 
 /// Returns the uncontended runs of a cell, or all of its runs if too few are uncontended. Each run
-/// comes with its position in the order of all runs.
+/// is paired with its position in the order of all runs of the sweep.
 fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     if has_too_few_fair(runs) {
         return runs.to_vec();
@@ -216,7 +216,8 @@ fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
 }
 
-/// Are too few runs of a cell uncontended: fewer than [`FEWEST_FAIR`], and not all of them?
+/// Has the cell too few uncontended runs? It has if they are fewer than [`FEWEST_FAIR`], and the
+/// cell also has contended runs.
 fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
     let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
     fair < FEWEST_FAIR.min(runs.len())
@@ -227,8 +228,8 @@ fn is_contended(run: &RunRecord) -> bool {
 }
 
 impl Rates {
-    /// Computes the rates of each cell from the runs that count for it. Each run comes with its
-    /// position in the order of all runs.
+    /// Computes the rates of each cell. `cells` contains the runs that count for each cell. Each
+    /// run is paired with its position in the order of all runs of the sweep.
     fn of(cells: &[Vec<(usize, &RunRecord)>]) -> Self {
         let log_rate = |run: &RunRecord| logarithm(run.bytes_per_second);
         let mut in_time: Vec<(usize, Observation)> = cells
@@ -290,8 +291,8 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // A quarter of the runs has 0.4 times the usual speed. Corrected rates refer to the mean of
-        // the logarithm of the speed over all runs.
+        // In the epoch, a quarter of the runs has 0.4 times the usual speed. Corrected rates refer
+        // to the mean speed, whose logarithm is a quarter of the logarithm of 0.4.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

@@ -4,9 +4,8 @@
 use super::figure::{End, busiest};
 use linerate_evidence::{EndEvidence, RunEvidence};
 
-/// Maximum share of the time that a thread may wait for a CPU, or a hypervisor may withhold one, in
-/// an uncontended run. The effect of a smaller share on the rate is within the spread of repeated
-/// runs.
+/// Maximum share of the time of an uncontended run for which a thread may wait for a CPU, or a
+/// hypervisor may withhold one. A smaller share changes the rate by less than repeated runs differ.
 pub const CONTENDED_SHARE: f64 = 0.02;
 
 /// Assumed delay of a wake-up on an idle CPU, in nanoseconds. The kernel counts this delay as time
@@ -17,33 +16,39 @@ pub const CONTENDED_SHARE: f64 = 0.02;
 /// - 1.4 to 1.7 µs with 19,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time;
 /// - 2 to 15 µs with 300 to 9,000 wake-ups a second, which is 0.3 to 4 % of the time.
 const WAKE_UP_NANOS: u64 = 2_000;
-/// Assumed delay of a wake-up on a CPU that has slept for long, in nanoseconds, see
-/// [`WAKE_UP_NANOS`].
+/// Assumed delay of a wake-up on a CPU that has slept for long, in nanoseconds (see
+/// [`WAKE_UP_NANOS`] for the measurements).
 const LATE_WAKE_UP_NANOS: u64 = 10_000;
-/// Maximum share of the time that is subtracted for late wake-ups, each of which counts as
-/// [`LATE_WAKE_UP_NANOS`].
+/// Limit up to which wake-ups are assumed to be late, as a share of the time. Each wake-up counts
+/// as [`LATE_WAKE_UP_NANOS`] until their sum reaches this limit. More is subtracted only if the
+/// wake-ups exceed the limit even with [`WAKE_UP_NANOS`] each.
 const LATE_SHARE: f64 = 0.03;
-/// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds, which counts as time that the
-/// hypervisor withheld. It adds to the round-trip time, but does not reduce the processor time that
-/// a thread can get. On a machine with two CPUs that were idle for 85 % of the time, the hypervisor
-/// withheld 15 % of both. There were 3,300 interrupts a second, so each of them accounts for 90 µs.
+/// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds. The kernel counts the delay
+/// as time that the hypervisor withheld. The delay lengthens the round-trip time, but does not
+/// reduce the processor time that a thread can get.
+///
+/// The value was measured on a machine with two CPUs that were idle for 85 % of the time. The
+/// hypervisor withheld 15 % of both. There were 3,300 interrupts a second, so each of them accounts
+/// for 90 µs.
 const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
 /// Maximum share of the time that is subtracted for delayed wake-ups of virtual CPUs, each of which
-/// counts as [`STOLEN_WAKE_UP_NANOS`]. A thread loses at most as much time as it ran, and a thread
-/// that ran for less than this share is not limited by its CPU.
+/// counts as [`STOLEN_WAKE_UP_NANOS`]. The subtraction hides no contention. A thread loses at most
+/// as much time as it ran, and a thread that ran for less than this share is not limited by its
+/// CPU.
 const STOLEN_LATE_SHARE: f64 = 0.1;
 
 /// Maximum number of CPUs that work other than the transfer's threads occupies on a machine that
-/// runs nothing but the transfer. The transfer's threads then wait only for each other and for
-/// software interrupts, which is not contention. Between 0.08 and 0.16 CPUs were measured with
-/// transfers of 1.4 to 8 Gb/s over veth devices between two namespaces. The machine had two CPUs,
-/// and threads waited 3 to 11 % of the time. A program that occupies a CPU half of the time takes
-/// at least 0.3.
+/// runs nothing but the transfer. Up to this number, the transfer's threads wait only for each
+/// other and for software interrupts, which is not contention.
+///
+/// With transfers of 1.4 to 8 Gb/s between two namespaces, over veth devices, other work took 0.08
+/// to 0.16 CPUs. The machine had two CPUs, and threads waited for 3 to 11 % of the time. In
+/// contrast, a program that occupies a CPU half of the time takes at least 0.3 CPUs.
 const ALONE: f64 = 0.2;
 
 /// Returns the share of the time for which a thread of this end waited while other threads occupied
-/// its CPU. Of the program's thread and the thread of linerate's host, the longer wait counts.
-/// Returns `None` if the wait of the program's thread is unknown.
+/// its CPU. Of the waits of the program's thread and of the thread of linerate's host, the longer
+/// one counts. Returns `None` if the wait of the program's thread is unknown.
 fn waited(end: &EndEvidence) -> Option<f64> {
     let thread = &end.thread;
     let of = |waited: Option<u64>, switches: Option<u64>| {
@@ -58,9 +63,10 @@ fn waited(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the share of the time for which the hypervisor withheld a CPU from the threads of this
-/// end. The time that it withheld from the machine is divided among threads and interrupts in
-/// proportion to their processor time. Each of them loses at most as much time as it got. The
-/// delays of wake-ups are subtracted. Returns `None` if the steal time is unknown.
+/// end. The time withheld from the whole machine is attributed to threads and interrupts in
+/// proportion to their processor time. This end loses at most as much time as its busiest thread
+/// and its interrupts ran. The delays of wake-ups are subtracted. Returns `None` if the steal time
+/// is unknown.
 fn stolen(end: &EndEvidence) -> Option<f64> {
     let steal = end.machine.steal_share?;
     let own = busiest(end).map(|share| share + end.machine.softirq_share.unwrap_or(0.0));
@@ -75,11 +81,13 @@ fn stolen(end: &EndEvidence) -> Option<f64> {
     Some((lost - delay.unwrap_or(0.0).min(STOLEN_LATE_SHARE)).max(0.0))
 }
 
-/// Returns the number of CPUs that work other than the transfer's threads occupied on the machine
-/// of `end`, as a mean over the time; `None` if it is unknown. If both ends run on one machine, the
-/// threads of both belong to the transfer. So do the kernel's threads for software interrupts:
-/// another program that causes many software interrupts also uses processor time itself, which is
-/// counted.
+/// Returns the mean number of CPUs that work other than the transfer's threads occupied on the
+/// machine of `end`; `None` if it is unknown. If both ends run on one machine, the threads of both
+/// belong to the transfer.
+///
+/// The kernel's threads for software interrupts also count as threads of the transfer. If another
+/// program causes many software interrupts, it also uses processor time itself, and that time
+/// counts as other work.
 fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     let machine = &end.machine;
     let busy = 1.0 - machine.idle_share? - machine.steal_share?;
@@ -147,9 +155,10 @@ mod tests {
             sender.thread.cpu_nanos = Some(cpu_nanos);
             RunEvidence { sender, ..RunEvidence::default() }
         };
-        // The machine works 30 % of the time. The transfer's thread works 5 % of the time in the
-        // first run, and 15 % in the second. So 1/6 and 1/2 of the steal time count for the
-        // transfer.
+        // The hypervisor withholds 6 % of the time. The machine works 30 % of the time. The
+        // transfer's thread works 5 % of the time in the first run and 15 % in the second. The
+        // transfer therefore loses 1/6 of the withheld time (1 %, which is no contention) and then
+        // 1/2 of it (3 %).
         assert_eq!(contention(&run(50_000_000)), None);
         let (end, name, share) = contention(&run(150_000_000)).unwrap();
         assert_eq!((end, name), (End::Sender, "steal_share"));
@@ -166,8 +175,10 @@ mod tests {
             RunEvidence { sender, ..RunEvidence::default() }
         };
         let stolen = |run| contention(&run).map(|(_, name, share)| (name, share));
-        // The thread loses at most as much time as it ran: 1.5 % in the first run, which is too
-        // little for contention, and 3 % in the second.
+        // The thread loses at most as much time as it ran. In the first run it ran for 1.5 % of the
+        // time, which is too little for contention, and in the second for 3 %. In the third run,
+        // 700 delayed wake-ups explain the loss. In the fourth, they explain at most 10 % of the
+        // time.
         assert_eq!(stolen(run(0.13, 15, 0)), None);
         assert_eq!(stolen(run(0.13, 30, 0)), Some(("steal_share", 0.03)));
         assert_eq!(stolen(run(0.13, 30, 700)), None);
@@ -193,16 +204,18 @@ mod tests {
             RunEvidence { sender, receiver, ..RunEvidence::default() }
         };
         assert_eq!(contention(&run(0.43, [7, 7])), None);
-        // Another program takes 0.3 CPUs of the machine.
+        // Two CPUs work 70 % of the time, and the transfer's threads use 1.03 CPUs. Another program
+        // therefore takes 0.37 CPUs.
         assert!(contention(&run(0.3, [7, 7])).is_some());
-        // The kernel's threads for software interrupts take these 0.3 CPUs.
+        // The kernel's threads for software interrupts take 0.25 of these 0.37 CPUs. The remaining
+        // 0.12 CPUs are no contention.
         let mut interrupted = run(0.3, [7, 7]);
         for end in [&mut interrupted.sender, &mut interrupted.receiver] {
             end.machine.softirq_thread_nanos = Some(250_000_000);
         }
         assert_eq!(contention(&interrupted), None);
-        // Here the ends run on different machines. Each machine then does more work than its own
-        // thread, so another program must have caused the wait.
+        // The ends run on different machines. Each machine then works more than its own thread of
+        // the transfer, so another program must have caused the wait.
         assert!(contention(&run(0.43, [7, 8])).is_some());
     }
 
@@ -223,15 +236,16 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // Measured without other load: small writes over the loopback device, and a reader that
-        // discards received data.
+        // Two transfers over the loopback device, measured without other load: with small writes,
+        // then with a reader that discards received data. Their waits are no contention.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
-        // Measured without other load: transfers over a link of 25 Mb/s, and with pauses between
-        // writes.
+        // Two other transfers, measured without other load: over a link of 25 Mb/s, then with
+        // pauses between writes. Their waits are no contention.
         woken(12, 1_745, None);
         woken(41, 8_623, None);
-        // Measured while another program occupied the CPU half of the time.
+        // Two transfers, measured while another program occupied the CPU half of the time. Their
+        // waits are contention.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));
     }

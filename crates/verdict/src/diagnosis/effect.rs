@@ -17,8 +17,8 @@ pub struct Effect {
     /// Upper bound of the interval of `ratio`. In a diagnosis, it is about two standard deviations
     /// above `ratio`.
     pub high: f64,
-    /// The losses with the intervention; `None` if there were no losses without it, or if a counter
-    /// is absent.
+    /// The losses with the intervention; `None` if there were no losses without the intervention,
+    /// or if a counter is absent.
     pub losses: Option<Losses>,
     /// Ratio of the queueing delay with the intervention to the queueing delay without it; `None`
     /// if there was no delay without it, or if the delay is unknown.
@@ -26,9 +26,9 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns the mean of several measured effects of one intervention. Ratios of rates have a
-    /// geometric mean, whose interval shrinks with the square root of the number of effects. `all`
-    /// must not be empty.
+    /// Returns the mean of several measured effects of one intervention. The mean ratio of rates is
+    /// geometric. Its interval shrinks with the square root of the number of effects. `all` must
+    /// not be empty.
     pub(super) fn mean(all: &[Self]) -> Self {
         let count = as_f64(all.len() as u64);
         let mean = |log: fn(&Self) -> f64| all.iter().map(log).sum::<f64>() / count;
@@ -55,14 +55,15 @@ impl Effect {
     }
 }
 
-/// The losses of transfers with an intervention. Losses within one round trip count as one if the
-/// TCP reports loss events, because such losses are not independent of each other. Otherwise every
+/// The losses of transfers with an intervention. If the TCP reports loss events, all losses within
+/// one round trip count as one, because they are not independent of each other. Otherwise every
 /// retransmitted segment counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
     /// The number of losses that occurred.
     pub count: f64,
-    /// The number of losses expected at the loss rate of the transfers without the intervention.
+    /// The number of losses that these transfers would have at the loss rate of transfers without
+    /// the intervention.
     pub expected: f64,
 }
 
@@ -90,8 +91,8 @@ impl Losses {
 /// Returns the probability that a Poisson variable with this mean is at most `count`. For a large
 /// mean, returns only 0, 0.5 or 1: a probability below 5 %, between 5 % and 95 %, or above 95 %.
 fn at_most(mean: f64, count: f64) -> f64 {
-    // For larger means the first term, exp(−mean), would soon underflow, and the normal
-    // approximation is accurate.
+    // Above this mean, the normal approximation is used, which is accurate there. The first term of
+    // the exact sum, exp(−mean), would soon underflow.
     const LARGE: f64 = 500.0;
     if mean > LARGE {
         let deviations = (count + 0.5 - mean) / mean.sqrt();
@@ -109,17 +110,19 @@ fn at_most(mean: f64, count: f64) -> f64 {
 }
 
 /// The effect that a rule expects of an intervention. Each variant contains the intervention, and
-/// bounds of a factor: the ratio of a quantity with the intervention to the quantity without it.
+/// one or two bounds of a factor. The factor is the ratio of a quantity with the intervention to
+/// the quantity without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
     /// The intervention multiplies the throughput by at least this factor.
     Raises(Change, f64),
-    /// The intervention multiplies the throughput by at most this factor, which is below 1.
+    /// The intervention lowers the throughput: it multiplies the throughput by at most this factor,
+    /// which is below 1.
     Lowers(Change, f64),
     /// The intervention multiplies the throughput by a factor between these two.
     Keeps(Change, f64, f64),
-    /// The intervention multiplies the throughput by at most this factor, which is above 1, or
-    /// lowers it.
+    /// The intervention raises the throughput hardly or not at all: it multiplies the throughput by
+    /// at most this factor, which is above 1.
     RaisesAtMost(Change, f64),
     /// The intervention multiplies the loss rate by at most this factor.
     LossFalls(Change, f64),
@@ -172,7 +175,8 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                // A wide interval would not exclude a large effect, so it confirms nothing.
+                // A wide interval would include a large effect, so it does not confirm that the
+                // rate stays.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)
@@ -185,9 +189,9 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses caused by the load would vanish almost entirely at the paced rate. A loss
-            // ratio significantly above a quarter of `least` is therefore enough to show that the
-            // losses stay.
+            // If the losses were caused by the load, they would vanish almost entirely at the paced
+            // rate. The expectation is therefore confirmed if the ratio of loss rates is at least
+            // `least`, and significantly above a quarter of `least`.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

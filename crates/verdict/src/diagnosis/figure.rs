@@ -15,15 +15,15 @@ pub enum End {
     Both,
 }
 
-/// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1, and the
-/// duration is that of the observed part of the run.
+/// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1. A share of
+/// the duration refers to the observed part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Processor time of the busier one of the writing thread and the thread of linerate's host at
-    /// the sender, as a share of the duration.
+    /// Processor time at the sender as a share of the duration. Of the writing thread and the
+    /// thread of linerate's host, the busier one counts.
     SenderCpu,
-    /// Processor time of the busier one of the reading thread and the thread of linerate's host at
-    /// the receiver, as a share of the duration.
+    /// Processor time at the receiver as a share of the duration. Of the reading thread and the
+    /// thread of linerate's host, the busier one counts.
     ReceiverCpu,
     /// Share of the duration in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
@@ -32,7 +32,7 @@ pub enum Figure {
     UnreadShare,
     /// Share of samples in which the send buffer is full and nearly all of its data is in flight.
     BufferFull,
-    /// Share of samples in which there is no data to send, and the program is not in `write`.
+    /// Share of samples in which there is no unsent data, and the program is not in `write`.
     OutOfData,
     /// Share of the run in which the receiver's window limits the sender. The larger of two
     /// measurements counts: the share of samples, and the share of time by the connection's
@@ -45,10 +45,11 @@ pub enum Figure {
     NetworkHolds,
     /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
-    /// Number of losses since the connection was opened. Losses within one round trip count as one
-    /// loss if the TCP reports loss events. Otherwise every retransmitted segment counts.
+    /// Number of losses since the connection was opened. If the TCP reports loss events, all losses
+    /// within one round trip count as one. Otherwise every retransmitted segment counts.
     Losses,
-    /// Number of full segments acknowledged per second.
+    /// Number of acknowledged segments per second, if all acknowledged data was sent in full
+    /// segments.
     AcknowledgedSegments,
     /// Number of expirations of the retransmission timer since the connection was opened.
     Timeouts,
@@ -56,16 +57,17 @@ pub enum Figure {
     RoundTripRatio,
     /// Mean round-trip time, in milliseconds.
     RoundTripMillis,
-    /// Ratio of the largest congestion window of the observed part to the largest congestion window
-    /// of the first half of the run.
+    /// Ratio of the largest congestion window during the observed part of the run to the largest
+    /// congestion window before it.
     WindowGrowth,
     /// 1 if the congestion window stays below the slow start threshold, else 0.
     SlowStart,
-    /// Duration of the observed part of the run, in mean round-trip times.
+    /// Duration of the observed part of the run, in multiples of its mean round-trip time.
     RoundTrips,
     /// Ratio of the packets that the receiving machine dropped to the retransmitted segments.
     ReceiveDrops,
-    /// Ratio of the bit rate that the transfer occupies on the link to the bit rate of the link.
+    /// Share of the link's bit rate that is used, with framing. In the simulator, it includes other
+    /// transfers over the link.
     LinkShare,
 }
 
@@ -131,7 +133,8 @@ impl Figure {
     }
 
     /// Computes the figure of `run`. Returns `None` if a counter that the figure needs is absent,
-    /// or if the figure is a ratio to 0.
+    /// and normally also if the figure is a ratio to 0. However, `Retransmitted` without sent
+    /// segments and `ReceiveDrops` without drops are 0.
     #[must_use]
     pub fn of(self, run: &RunEvidence) -> Option<f64> {
         let (sender, receiver) = (&run.sender, &run.receiver);
@@ -200,8 +203,9 @@ pub(super) fn busiest(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the share of the duration in which the program's thread is neither on a CPU nor in a
-/// call of `write` or `read`; `None` if it is unknown. Calls and processor time overlap, and both
-/// are subtracted, so the result is a lower bound.
+/// call of `write` or `read`. Returns `None` if the share is unknown. Both times are subtracted
+/// although they overlap, because a call also uses processor time. The result is therefore a lower
+/// bound.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;
@@ -209,10 +213,11 @@ fn away(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
-/// segments. The drop counters of the machine include its other traffic. Without drops, the ratio
-/// is 0 even if nothing was retransmitted: the observed part of a run may have no loss, although
-/// its beginning had. Returns `None` if there are drops but no retransmissions, or if the receiver
-/// was not observed.
+/// segments. The drop counters of the machine include its other traffic.
+///
+/// Without drops, the ratio is 0 even if nothing was retransmitted. The losses that a diagnosis
+/// explains may have occurred before the observed part of the run. Returns `None` if there are
+/// drops but no retransmissions, or if the receiver was not observed.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;

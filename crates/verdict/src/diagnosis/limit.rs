@@ -21,14 +21,15 @@ pub enum Limit {
     ReceiverCpu,
     /// The bit rate of a link or of a shaper on the path.
     LinkRate,
-    /// A queue on the path is too short, and drops bursts.
+    /// A queue on the path is too short: it overflows although the mean load is below the rate of
+    /// the link.
     QueueDrop,
     /// Packets are lost at random, regardless of the load of the path.
     RandomLoss,
     /// The receiving machine drops packets, for instance because its receive ring is full.
     ReceiveDrop,
-    /// A route's metric, or a connection without window scaling, keeps the window below the receive
-    /// buffer.
+    /// The receive window stays smaller than the receive buffer allows, because of a route's
+    /// metric, or because the connection has no window scaling.
     RouteWindow,
     /// Packets larger than the path MTU are lost without an ICMP message.
     PathMtu,

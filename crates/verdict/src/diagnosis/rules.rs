@@ -11,11 +11,11 @@ use linerate_evidence::{Change, RunEvidence};
 pub struct Rule {
     /// The limit that the rule recognises.
     pub limit: Limit,
-    /// Conditions that must all hold. The rule does not apply if the figure of a condition is
-    /// absent.
+    /// Conditions that must all hold. If the figure of a condition is absent, the rule does not
+    /// apply.
     pub conditions: &'static [Condition],
-    /// Groups of alternative expectations. In each group, only the first expectation that the path
-    /// can test counts.
+    /// Groups of alternative expectations. In each group, only one expectation counts: the first
+    /// one whose intervention can be tested.
     pub expectations: &'static [&'static [Expectation]],
     /// The evidence that is sufficient to name the limit.
     pub proof: Proof,
@@ -44,8 +44,8 @@ pub struct Condition {
     pub source: &'static str,
 }
 
-/// A threshold with a transition, in which the score of a condition changes linearly between 0 and
-/// 1.
+/// A threshold with a transition. Over the transition, the score of a condition changes linearly
+/// from 0 to 1, or from 1 to 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The score is 0 up to the first value, and 1 from the second value upwards.
@@ -169,15 +169,16 @@ pub const RULES: &[Rule] = &[
                 Expectation::Lowers(Change::SendBufferHalved, 0.75),
             ],
             // On a path with a short round trip, copying by the reader is a considerable part of
-            // the round-trip time. A reader that discards the data is then faster even if the send
-            // buffer is the limit.
+            // the round-trip time. Even if the send buffer is the limit, a reader that discards the
+            // data without copying then raises the rate.
             &[Expectation::RaisesAtMost(Change::Discard, 1.7)],
         ],
         proof: Proof::First,
     },
-    // If the send buffer is full, the Nagle algorithm may hold back its last partial segment. Linux
-    // and linerate then do not count the time as limited by the send buffer. This rule therefore
-    // does not require a full buffer, and relies on the effect of a larger send buffer.
+    // If the send buffer is full, the Nagle algorithm may hold back the last partial segment in it.
+    // Linux and linerate then do not count the time as limited by the send buffer. This rule
+    // therefore has no condition on a full buffer, and relies on the effect of a larger send
+    // buffer.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -216,8 +217,9 @@ pub const RULES: &[Rule] = &[
         proof: Proof::First,
     },
     // On a path with a short round trip, a small receive buffer contains unread data most of the
-    // time, because a read takes about as long as the round trip. Only interventions distinguish
-    // this case from a slow reader.
+    // time, because a read takes about as long as the round trip. This rule therefore has no
+    // condition on unread data. Only interventions distinguish a small receive buffer from a slow
+    // reader.
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
@@ -261,10 +263,10 @@ pub const RULES: &[Rule] = &[
         proof: Proof::First,
     },
     // Unlike the rule above, this rule admits a reading thread that uses its CPU for half of the
-    // time or more. Such a thread saves the time of copying if it discards the data. The transfer
-    // may then be up to 1.45 times as fast although the receive buffer is the limit, so only a
-    // factor of 1.5 proves that the reader is the limit. The rule expects nothing of a larger
-    // receive buffer, which also helps a reader that pauses.
+    // time or more. Such a thread gains from discarding data, because it no longer copies. The
+    // transfer may then be up to 1.45 times as fast although the receive buffer is the limit. So
+    // only a factor of 1.5 proves that the reader is the limit. The rule expects nothing of a
+    // larger receive buffer, because it would also help a reader that pauses.
     Rule {
         limit: Limit::Reader,
         conditions: &[
@@ -306,8 +308,8 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If a larger send buffer gains a larger share of the
-            // link, the send buffer is the limit.
+            // Other traffic may fill the link. If the transfer obtains a larger part of the link
+            // with a larger send buffer, the send buffer is the limit.
             &[Expectation::Keeps(Change::SendBufferLarger, 0.85, 1.15)],
         ],
         proof: Proof::Counters,
@@ -326,8 +328,8 @@ pub const RULES: &[Rule] = &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // A full queue drops fewer packets if the sender slows down. If the loss rate increases
-            // instead, the losses have another cause.
+            // If the sender slows down, a full queue drops fewer packets. If the loss rate
+            // increases all the same, the losses have another cause.
             &[Expectation::LossFalls(Change::Paced, 1.0)],
         ],
         proof: Proof::First,
@@ -383,9 +385,10 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that pacing avoids come from a policer at the rate of the link, or from a short queue.
-    // With a short queue, a paced sender is faster. Only all these effects together distinguish the
-    // two causes.
+    // Losses that pacing avoids come either from a policer at the rate of the link, or from a short
+    // queue. Pacing raises the rate behind a short queue, but not behind a policer. No single
+    // effect distinguishes the two causes reliably, so all expectations of this rule must be
+    // confirmed.
     Rule {
         limit: Limit::LinkRate,
         conditions: POLICED,
@@ -410,8 +413,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // If pacing at 90 % of the peak delivery rate avoids the losses and raises the rate, only
-    // bursts overflowed the queue.
+    // Pacing at 90 % of the peak delivery rate keeps nearly the rate of the link, but sends no
+    // bursts. If it avoids the losses and raises the rate, only bursts overflowed the queue.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -421,10 +424,10 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // A queue that is far too short also keeps the congestion window so small that the peak
-    // delivery rate is below the rate of the link. Pacing is therefore tried at twice the
-    // throughput. Losses that become fewer although the sender is twice as fast are neither random
-    // nor those of a policer.
+    // A queue that is far too short also keeps the congestion window small. The peak delivery rate
+    // is then below the rate of the link, and pacing is tried at twice the throughput. If the
+    // losses become fewer although the sender is twice as fast, they are neither random nor those
+    // of a policer.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -436,8 +439,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::First,
     },
     // In a simulated network, the queues can be made longer, which shows whether their length is
-    // the limit. A longer queue must also lower the loss rate: the rate could rise at an equal loss
-    // rate if the transfer took a larger share of a full link from another transfer.
+    // the limit. The rate alone proves nothing: it also rises if the transfer takes a larger part
+    // of a full link from another transfer. A longer queue must therefore lower the loss rate, too.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -461,8 +464,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // On a path with a short round trip, data and acknowledgements wait for processors and for
-    // other segments of a batch. The ratio of round-trip times then says nothing about a queue, and
-    // this rule has no condition on it.
+    // other segments of a batch. A high ratio of the mean to the shortest round-trip time is then
+    // no sign of a queue, so this rule has no condition on that ratio.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

@@ -11,26 +11,28 @@ use linerate_evidence::{Change, RunEvidence};
 
 /// Maximum number of attempts to get an uncontended first run.
 const FIRST_ATTEMPTS: usize = 3;
-/// Maximum number of contended runs, after which the diagnosis ends.
+/// Number of contended runs at which the diagnosis ends.
 const MAX_CONTENDED: usize = 5;
-/// Number of uncontended runs with an intervention after which no further intervention is tried.
+/// Number of runs that show the effect of an intervention, after which no further intervention is
+/// tried.
 const MAX_CHANGES: usize = 12;
-/// Maximum number of runs with the same intervention.
+/// Maximum number of runs that show the effect of one intervention.
 const MAX_REPEATS: usize = 3;
 /// Minimum score of a rule for its interventions to be tried.
 const MIN_TRIED_SCORE: f64 = 0.05;
 /// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum difference between the confidence of the named limit and the confidence of any other
-/// limit.
+/// Minimum difference between the confidence in the named limit and the confidence in the second
+/// most likely limit.
 const MIN_LEAD: f64 = 0.2;
 /// Minimum relative half-width of an effect's interval, because clocks and scheduling are inexact
 /// even if runs hardly differ.
 const MIN_WIDTH: f64 = 0.03;
-/// Relative half-width of an effect's interval as long as there is only one run without
-/// intervention, which shows no spread.
+/// Relative half-width of an effect's interval while at most one run without intervention has
+/// followed the first run. A single run shows no spread.
 const UNKNOWN_WIDTH: f64 = 0.25;
-/// Maximum ratio that is reported as an effect, also if no data arrived without the intervention.
+/// Maximum ratio of rates that is reported as an effect. It is also reported if data arrived only
+/// with the intervention, so that the ratio is infinite.
 const MAX_RATIO: f64 = 1_000.0;
 /// Half-width of an interval, in standard deviations of the difference between two runs.
 const WIDTH: f64 = 2.0;
@@ -40,7 +42,8 @@ const WIDTH: f64 = 2.0;
 pub enum NextRun {
     /// The first run. It has no intervention, and is at least as long as all other runs.
     First,
-    /// A further run without an intervention, with which the runs before and after it are compared.
+    /// A further run without an intervention. The runs with an intervention before and after it are
+    /// compared with it.
     Plain,
     /// A run with the given intervention.
     Changed(Change),
@@ -49,21 +52,22 @@ pub enum NextRun {
 /// The state of a diagnosis: its runs so far.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// The first run. The effects of interventions are not computed from it, because slow start is
-    /// a smaller part of this longer transfer.
+    /// The first run. The effects of interventions on the rate are not computed from it, because
+    /// slow start is a smaller part of this longer transfer.
     first: Option<RunEvidence>,
     /// Further uncontended runs without intervention, each with its position among all runs.
     plain: Vec<(usize, RunEvidence)>,
-    /// Runs with an intervention, from which the effects of interventions are computed.
+    /// Runs with an intervention from which effects are computed: uncontended runs, and those
+    /// contended runs that were faster than every run without an intervention.
     changed: Vec<ChangedRun>,
     /// Interventions that are not tried again, because they are impossible on this path, or because
     /// two successive attempts were contended.
     given_up: Vec<Change>,
     /// Interventions that are impossible on this path.
     impossible: Vec<Change>,
-    /// All contended runs, with or without intervention.
+    /// All contended runs, with or without an intervention.
     contended: Vec<RunEvidence>,
-    /// Does the next run repeat the previous run for the first time, because of contention?
+    /// Is the next run the second attempt at the previous run, which was contended?
     is_repeat: bool,
     /// Number of all runs so far, including contended runs.
     runs: usize,
@@ -77,13 +81,13 @@ struct ChangedRun {
     place: usize,
     change: Change,
     evidence: RunEvidence,
-    /// Was the run contended? Its rate is then only a lower bound of the rate that the path allows
-    /// with the intervention.
+    /// Was the run contended? Its rate is then only a lower bound of the rate that the path would
+    /// allow with this intervention.
     is_contended: bool,
 }
 
 /// A rule, with its score and the results of its groups of expectations. The result of a group is
-/// that of its first expectation whose intervention is possible.
+/// that of the first expectation in it whose intervention has not been given up.
 struct Judged {
     rule: &'static Rule,
     score: f64,
@@ -92,7 +96,7 @@ struct Judged {
     is_first_confirmed: bool,
     /// Number of refuted groups of expectations.
     refuted: usize,
-    /// Number of groups of expectations on whose results the confidence depends.
+    /// Number of groups of expectations that must be confirmed for full confidence.
     expected: usize,
 }
 
@@ -115,8 +119,9 @@ impl Diagnosis {
         let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|run| run.place);
         let change = self.wanted();
-        // The effect of an intervention is relative to two runs without it, made before and after.
-        // A run without intervention is therefore due after each run with one.
+        // The effect of an intervention is relative to two runs without an intervention, one before
+        // and one after it. A run without an intervention is therefore due before the first
+        // intervention, and after each one.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -127,7 +132,7 @@ impl Diagnosis {
         change.map(NextRun::Changed)
     }
 
-    /// Adds the evidence of a run of the kind `asked`. The evidence is `None` if the intervention
+    /// Adds the evidence of a run of the kind `asked`. The evidence is `None` if a run of this kind
     /// is impossible on this path.
     pub fn add(&mut self, asked: NextRun, evidence: Option<RunEvidence>) {
         let Some(evidence) = evidence else {
@@ -136,8 +141,8 @@ impl Diagnosis {
                     self.given_up.push(change);
                     self.impossible.push(change);
                 }
-                // Effects are relative to runs without intervention. If such a run is impossible,
-                // no effect can be measured.
+                // Effects are relative to runs without an intervention. If these are impossible, no
+                // effect can be measured, and the diagnosis ends.
                 NextRun::First | NextRun::Plain => self.end(),
             }
             return;
@@ -167,9 +172,10 @@ impl Diagnosis {
         }
     }
 
-    /// Adds a run with an intervention whose two attempts were contended. Contention only slows a
-    /// transfer down. So if the run is faster than every run without intervention, the intervention
-    /// raises the rate at least by this much. Otherwise the intervention is given up.
+    /// Adds the second contended attempt at a run with an intervention. Contention only slows a
+    /// transfer down. So if this run is faster than every run without an intervention, the
+    /// intervention raises the rate by at least this much. Otherwise the run proves nothing, and
+    /// the intervention is given up.
     fn add_contended(&mut self, change: Change, evidence: RunEvidence) {
         if self.all_plain().all(|plain| plain.bytes_per_second < evidence.bytes_per_second) {
             let place = self.runs;
@@ -192,8 +198,9 @@ impl Diagnosis {
     }
 
     /// Returns the next intervention to try; `None` if no further one is needed or allowed. Untried
-    /// interventions of the best rules come first. When all have been tried and no limit can be
-    /// named, interventions with an unclear effect are repeated.
+    /// interventions come first, those of the rules with the best scores before others. When all
+    /// have been tried and no limit can be named, interventions with an unclear effect are
+    /// repeated.
     fn wanted(&self) -> Option<Change> {
         if self.changed.len() >= MAX_CHANGES {
             return None;
@@ -212,8 +219,8 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            // An effect is only a lower bound if both attempts of its run were contended. Such a
-            // run is not repeated again.
+            // An effect that is only a lower bound is not measured again: two attempts were
+            // contended, or no data arrived without the intervention.
             effect.is_none_or(|effect| {
                 !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
@@ -248,8 +255,8 @@ impl Diagnosis {
         let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
         let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
-        // A rule for which counters are sufficient proof must not lose confidence because
-        // interventions were given up.
+        // If counters are sufficient proof of the limit, interventions that were given up must not
+        // reduce the confidence. Their groups are therefore not counted.
         let is_possible =
             |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
         let expected = match rule.proof {
@@ -259,8 +266,8 @@ impl Diagnosis {
         Judged { rule, score, confirmed, is_first_confirmed, refuted, expected }
     }
 
-    /// Returns the effect of each intervention that was tried, relative to the last run without
-    /// intervention before it and the first one after it.
+    /// Returns the effect of each intervention that was tried. The rate is compared with two runs
+    /// without an intervention: the last one before it and the first one after it.
     fn effects(&self) -> Vec<Effect> {
         let width = self.width();
         let effect = |changed: &ChangedRun| {
@@ -273,8 +280,9 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // Without data in the runs without intervention, the ratio is not defined. If data
-                // arrived with the intervention, the largest ratio is reported instead.
+                // The ratio is not defined if no data arrived without the intervention. If data
+                // arrived with it, the effect is reported as the largest possible ratio, otherwise
+                // as 1.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,
@@ -314,9 +322,9 @@ impl Diagnosis {
         self.first.iter().chain(self.plain.iter().map(|(_, run)| run))
     }
 
-    /// Compares the losses of `run` with the losses of all runs without intervention together;
-    /// `None` if these have no losses or a counter is absent. The counters include the start of
-    /// each connection, because the observed part of a short run has few losses.
+    /// Compares the losses of `run` with those of all runs without an intervention. Returns `None`
+    /// if the latter have no losses, or if a counter is absent. The counters include the start of
+    /// each connection, because the observed part of a short run has too few losses to compare.
     fn losses(&self, run: &RunEvidence) -> Option<Losses> {
         let of = |run: &RunEvidence| {
             let connection = &run.sender.connection;
@@ -332,9 +340,9 @@ impl Diagnosis {
     }
 
     /// Returns the ratio of the queueing delay of `run` to the mean queueing delay of `around`, the
-    /// runs without intervention before and after it. The shortest round-trip time of all runs is
-    /// taken as the round-trip time without a queue. Returns `None` if the delay of `around` is 0,
-    /// or if round-trip times are unknown.
+    /// runs without an intervention before and after it. The queueing delay of a run is its mean
+    /// round-trip time minus the shortest round-trip time of all runs. Returns `None` if the delay
+    /// of `around` is 0, or if round-trip times are unknown.
     fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
         let all = self.all_plain().chain(self.changed.iter().map(|run| &run.evidence));
         let shortest = all
@@ -347,8 +355,8 @@ impl Diagnosis {
         (plain > 0.0).then_some((delay(run)? / plain).max(0.0))
     }
 
-    /// Returns the relative half-width of an effect's interval, computed from the spread of the
-    /// runs without intervention.
+    /// Returns the relative half-width of an effect's interval. It is computed from the spread of
+    /// the runs without an intervention, except the first run, which is longer.
     fn width(&self) -> f64 {
         if self.plain.len() < 2 {
             return UNKNOWN_WIDTH;
@@ -374,7 +382,8 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // Another rule for the same limit does not compete with the named rule.
+        // The second most likely limit is looked up. Other rules of the named limit are skipped,
+        // because they do not compete with it.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -473,8 +482,8 @@ impl Judged {
         if self.refuted > 0 || !is_proved {
             return None;
         }
-        // Unclear expectations reduce the confidence in proportion to their number, by up to one
-        // half.
+        // Expectations that are not confirmed reduce the confidence in proportion to their number.
+        // If none is confirmed, the confidence is halved.
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }

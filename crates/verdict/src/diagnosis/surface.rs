@@ -1,5 +1,5 @@
-//! The limit of one cell of a sweep, determined by the rules of a diagnosis. Cells with other
-//! buffer sizes take the place of interventions.
+//! The limit of one cell of a sweep, determined by the rules of a diagnosis. The effects of other
+//! buffer sizes, which other cells show, take the place of interventions.
 
 use super::effect::{Effect, Outcome};
 use super::figure::Figure;
@@ -9,8 +9,8 @@ use linerate_evidence::RunEvidence;
 
 /// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum difference between the confidence of the named limit and the confidence of any other
-/// limit.
+/// Minimum difference between the confidence in the most likely limit and the confidence in any
+/// other limit. With a smaller difference, no limit is named.
 const MIN_LEAD: f64 = 0.2;
 
 /// Returns the limit of a cell; `None` if the rules do not identify a limit. `plain` holds the
@@ -26,9 +26,11 @@ pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     (confidence >= MIN_CONFIDENCE && confidence - rival >= MIN_LEAD).then_some(named)
 }
 
-/// Returns the confidence in the limit of `rule`, between 0 and 1. Returns `None` if the limit is
-/// refuted or not proved. Also returns `None` if the counters of the cell do not fit the rule, or
-/// if a figure of the rule is absent.
+/// Returns the confidence in the limit of `rule`, between 0 and 1. Returns `None` in these cases:
+///
+/// - An effect refutes the limit.
+/// - The proof that the rule requires is incomplete.
+/// - The counters of the cell do not fit the rule, or a figure of the rule is absent.
 fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
     let score = score(rule, plain)?;
     let outcomes = rule.expectations.iter().map(|group| {
@@ -44,8 +46,8 @@ fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f6
         Proof::First => outcomes.first().is_some_and(is_confirmed),
         Proof::All => outcomes.iter().all(is_confirmed),
     };
-    // A sweep changes only the buffers. The lack of other interventions does therefore not reduce
-    // the confidence that a buffer is the limit.
+    // A sweep changes only the buffers, so the effects of all other interventions are unknown. If
+    // the rule is about a buffer, these unknown effects do not reduce the confidence.
     let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
         outcomes.into_iter().flatten().collect()
     } else {
@@ -68,8 +70,8 @@ const fn is_of_buffer(rule: &Rule) -> bool {
 /// `rule`. Returns `None` if a figure is absent.
 ///
 /// For rules about buffers, absent figures and busy processors are ignored. The measured effect of
-/// another buffer size is stronger evidence, and a processor may be busy with polling or small
-/// windows.
+/// another buffer size is stronger evidence than a counter. A busy processor does not exclude a
+/// buffer as the limit: it may be busy with polling or with small windows.
 fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
     if !is_of_buffer(rule) {
         return rule.score(plain);

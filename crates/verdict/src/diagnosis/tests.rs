@@ -24,7 +24,8 @@ struct Figures {
     timeouts: u64,
     /// Ratio of the mean round-trip time to the shortest round-trip time.
     round_trip_ratio: f64,
-    /// Ratio of the congestion window to that of the first half of the run.
+    /// Ratio of the largest congestion window of the observed part to that of the first half of the
+    /// run.
     growth: f64,
     slow_start: bool,
     /// Duration of the run in mean round-trip times.
@@ -73,8 +74,8 @@ impl Figures {
             retransmitted_segments: Some(self.lost),
             whole_data_segments: Some(200_000),
             whole_retransmitted_segments: Some(2 * self.lost),
-            // The run lasts one second, so `rate` bytes are acknowledged, in segments of 1,000
-            // bytes.
+            // The run lasts one second, so `rate` bytes are acknowledged. With segments of 1,000
+            // bytes, the figure of acknowledged segments is `rate` / 1,000.
             acknowledged_bytes: Some(self.rate as u64),
             segment_bytes: Some(1_000),
             retransmission_timeouts: Some(self.timeouts),
@@ -113,10 +114,10 @@ impl Figures {
     }
 }
 
-/// Returns the verdict on a made-up path. Runs without intervention have the figures `plain`. Each
-/// element of `effects` is an intervention, the factor by which the intervention multiplies the
-/// rate, and the number of segments lost with it. Other interventions have no effect, and those in
-/// `impossible` cannot be made.
+/// Returns the verdict on a made-up path. Runs without an intervention have the figures `plain`.
+/// Each element of `effects` gives an intervention, the factor by which it multiplies the rate, and
+/// the number of segments lost in its runs. Interventions in `impossible` cannot be made, and all
+/// others have no effect.
 fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     let mut runs = 0;
@@ -131,6 +132,8 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
                 let (ratio, lost) =
                     known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
                 // A sender that is paced below the rate of the path leaves no queue on the path.
+                // The mean round-trip time then falls to the shortest one, and more round trips fit
+                // into the run.
                 let is_slower = change == Change::Paced && ratio < 1.0;
                 let changed = Figures { rate: plain.rate * ratio, lost, ..plain };
                 let changed = if is_slower {
@@ -208,7 +211,8 @@ fn each_limit_is_named_from_its_numbers() {
         ),
     ] {
         let verdict = match limit {
-            // The rate without intervention is zero here, so a factor cannot describe the effect.
+            // A factor cannot describe the effect of smaller packets, because the rate without them
+            // is zero.
             Limit::PathMtu => black_hole(plain),
             _ => diagnose(plain, &effects, &[LargerWrites, SenderCpuFaster, ReceiverCpuFaster]),
         };
@@ -247,7 +251,8 @@ fn a_busy_thread_is_named_from_measured_figures() {
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::LargerWrites, 7.44, 0)], &NOT_REAL[..]),
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::Discard, 1.02, 0)], &large),
         (Limit::ReceiverCpu, reads_of_64_bytes, &[(Change::Discard, 21.1, 0)], &NOT_REAL),
-        // Both CPUs are full. Only a run whose reader discards data shows which CPU is the limit.
+        // Both CPUs are full. Only the intervention that lets the reader discard data shows whether
+        // the receiver's CPU is the limit.
         (Limit::ReceiverCpu, both, &[(Change::Discard, 1.5, 0)], &large),
         (Limit::NotIdentified, both, &[(Change::Discard, 1.0, 0)], &large),
     ] {
@@ -256,8 +261,9 @@ fn a_busy_thread_is_named_from_measured_figures() {
     }
 }
 
-/// Returns the verdict on a made-up path that drops all segments except the smaller ones of
-/// [`Change::SmallerPackets`]. All other runs have the figures `plain`.
+/// Returns the verdict on a made-up path that drops every segment larger than those of the
+/// intervention [`Change::SmallerPackets`]. Runs without this intervention have the figures
+/// `plain`.
 fn black_hole(plain: Figures) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     while let Some(next) = diagnosis.next_run() {
@@ -320,7 +326,7 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     assert_eq!(diagnosis.next_run(), None);
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // Contention that begins after the first run ends the diagnosis.
+    // Only the first run is uncontended. All later runs are contended, which ends the diagnosis.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(Figures { waited: 0.0, ..busy }.run()));
     while let Some(next) = diagnosis.next_run() {
@@ -328,7 +334,8 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     }
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // Contention that ends before the last attempt does not affect the verdict.
+    // Only the first attempt at the first run is contended. Further attempts are allowed, so this
+    // does not affect the verdict.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(busy.run()));
     let idle = Figures { waited: 0.0, ..busy };
@@ -372,10 +379,12 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
     let plain = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
     let none = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.9, 0)];
     assert_eq!(diagnose(plain, &none, &[]).limit, Limit::QueueDrop);
-    // A policer drops more if the sender is twice as fast.
+    // A policer drops more packets, not fewer, if the sender is twice as fast. So the queue is not
+    // the limit.
     let more = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.0, 2_000)];
     assert_ne!(diagnose(plain, &more, &[]).limit, Limit::QueueDrop);
-    // The number of random losses does not depend on the sender's rate.
+    // The number of random losses does not depend on the sender's rate. So the queue is not the
+    // limit.
     let stay = [(Change::Paced, 1.0, 1_000), (Change::PacedAtTwice, 1.2, 1_000)];
     assert_ne!(diagnose(plain, &stay, &[]).limit, Limit::QueueDrop);
 }
@@ -384,7 +393,8 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
 fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: WINDOW, round_trip_ratio: 4.0, ..PLAIN };
     assert_eq!(diagnose(full, &[(Change::Paced, 0.9, 0)], &[]).limit, Limit::LinkRate);
-    // If a second connection raises the rate, the window is the limit.
+    // If a second connection raises the rate, the link is not full, and the window of a single
+    // connection is the limit.
     let gains = [(Change::TwoConnections, 1.9, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::RouteWindow);
 }
@@ -443,8 +453,8 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
     let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
-    // If a larger send buffer raises the rate, other traffic causes the queue, and the link is not
-    // the limit.
+    // Other traffic may fill the queue of the link. If a larger send buffer then raises the rate,
+    // the send buffer is the limit, and not the link.
     let gains = [(Change::SendBufferLarger, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
 }
@@ -487,14 +497,15 @@ fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
         ]
     };
     assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
-    // The link is not the limit if a second connection raises the rate. The losses of a short queue
-    // then keep the link partly idle.
+    // If a second connection raises the rate, the first one did not fill the link. The losses then
+    // come from a short queue, which keeps the link partly idle, and the link is not the limit.
     assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
 }
 
 #[test]
 fn losses_at_a_policed_peak_are_not_random() {
-    // A policer lets bursts exceed its rate, so losses remain at 90 % of the peak rate.
+    // A policer lets bursts exceed its rate, so the peak delivery rate is above that rate. Pacing
+    // at 90 % of the peak therefore does not avoid the losses.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
     assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::LinkRate);

@@ -10,17 +10,18 @@ use serde::Serialize;
 pub struct Verdict {
     /// The factor that limits the throughput of the path.
     pub limit: Limit,
-    /// The confidence that the evidence identifies the limit, between 0 and 1. It is 1 if the rule
-    /// of the limit fits entirely, every intervention confirms the limit, and no other limit fits.
+    /// The confidence that the evidence identifies the limit, between 0 and 1. It is 1 if all
+    /// conditions of the limit's rule hold fully, every intervention confirms the limit, and no
+    /// rule of another limit applies.
     pub confidence: f64,
     /// Throughput between the programs during the observed part of the first run, in bytes per
     /// second. The observed part normally begins after slow start.
     pub bytes_per_second: f64,
     /// The figures that identified the limit; if no limit was identified, all known figures.
     pub evidence: Vec<EvidenceLine>,
-    /// The effects of the interventions, in the order in which they were first tried.
+    /// The effects of the interventions, in the order of their first runs.
     pub interventions: Vec<InterventionLine>,
-    /// Interventions that would test the rules, but that are impossible on this path.
+    /// Interventions that would test the rules, but cannot be made on this path.
     pub skipped: Vec<Change>,
     /// Advice to the user how to raise the limit, in one or two sentences.
     pub advice: &'static str,

@@ -40,8 +40,9 @@ fn finding(sweep: &Sweep<'_>, best: &CellSummary<'_>) -> Finding {
         .with("indistinguishable", as_f64(peers))
 }
 
-/// Is `cell` significantly slower than `best`? If both samples are resampled and the ranges of
-/// their rates are disjoint, the answer is known without resampling, which takes much longer.
+/// Is `cell` significantly slower than `best`? If the ranges of their measured rates are disjoint,
+/// the answer is yes, and resampling is not needed, which takes much longer. This shortcut is used
+/// only if both cells have enough rates for resampling.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
     let are_resampled = cell.rates.is_resampled() && best.rates.is_resampled();
     let apart = are_resampled && cell.rates.max() < best.rates.values()[0];

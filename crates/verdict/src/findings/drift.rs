@@ -1,8 +1,10 @@
 //! The finding about drift: whether the machine's speed changed during the sweep.
 //!
 //! The runs have a random order, so drift widens the intervals of all cells and favours no cell.
-//! Drift matters when the sweep is compared with another sweep. The two halves of the sweep are
-//! compared, and also shorter parts, because a slow period in the middle leaves the halves alike.
+//! Drift matters if the sweep is compared with another sweep.
+//!
+//! To find drift, the first half of the sweep is compared with the second. Shorter parts are also
+//! compared with each other, because a slow period in the middle slows both halves alike.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -11,7 +13,7 @@ use linerate_evidence::notation;
 use linerate_evidence::stats::{Sample, as_f64, interval};
 use linerate_evidence::{Cell, shuffle};
 
-/// Minimum drift worth reporting, as the logarithm of a ratio.
+/// Minimum change of throughput that is reported as drift, as the logarithm of a ratio.
 const NEGLIGIBLE: f64 = 0.03;
 
 /// Minimum number of runs of a sweep for drift to be computed.
@@ -27,11 +29,12 @@ const FEWEST_OF_PART: usize = 12;
 const ORDERS: u64 = 400;
 
 /// Maximum share of random orders whose parts differ at least as much as the parts of the observed
-/// order. If more orders do, the observed difference does not count as drift.
+/// order. If the share is larger, the observed difference can be due to chance, and is not reported
+/// as drift.
 const CHANCE: f64 = 0.01;
 
-/// Minimum ratio of the largest difference between parts to the change between halves, for the
-/// parts to be reported instead of the halves.
+/// Minimum ratio of the largest difference between two parts to the change from the first to the
+/// second half. Above it, the finding is about the parts, otherwise about the halves.
 const MORE_THAN_HALVES: f64 = 1.5;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -69,7 +72,8 @@ fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
 }
 
 /// Returns the difference between the fastest and the slowest part of the sweep, and the finding
-/// about the difference. Returns `None` if random orders of the runs show such differences too.
+/// about the difference. Returns `None` if the difference is negligible, or if random orders of the
+/// runs have equally large differences too often.
 fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let count = (residuals.len() / FEWEST_OF_PART).min(MOST_PARTS);
     if count < 2 {
@@ -110,7 +114,7 @@ fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((range(found), finding(text, change)))
 }
 
-/// Returns the last clause of the finding's text: the effect of drift on the rates of the cells.
+/// Returns the last clause of the finding's text: whether the rates of the cells contain the drift.
 fn consequence(sweep: &Sweep<'_>) -> &'static str {
     match sweep.table.epochs() {
         Some(_) => "the rates of the cells do not contain it",

@@ -8,7 +8,7 @@ use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 
 /// Minimum share of cells that gain nothing from larger buffers, for the finding that neither
-/// buffer matters.
+/// buffer matters for the whole sweep.
 const MOST_CELLS: f64 = 0.95;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn limits_are_counted() {
         let found = found(|send, receive| 1e6 * send.min(receive).min(4.0));
-        // The plateau consists of the 25 cells in which both buffers have 4 to 8 packets.
+        // The rate stops growing at four packets. In 25 cells, both buffers have 4 to 8 packets, so
+        // neither buffer is their limit.
         assert_eq!(found.figures["neither_buffer"], 25.0, "{}", found.text);
         assert_eq!(found.figures["both_buffers_together"], 3.0, "{}", found.text);
         assert!(found.text.starts_with("What limits the 64 cells: "), "{}", found.text);

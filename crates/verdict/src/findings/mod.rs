@@ -15,8 +15,8 @@ mod timer;
 use crate::finding::Finding;
 use crate::sweep::Sweep;
 
-/// Returns all findings about a sweep: the results first, then restrictions of their validity. For
-/// a contended sweep, the contention and those restrictions are the only findings.
+/// Returns all findings about a sweep: first the results, then the restrictions of their validity.
+/// For a contended sweep, the results are replaced by the finding that it is contended.
 #[must_use]
 pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {

@@ -1,14 +1,15 @@
 //! The finding about notches: cells that are slower than their neighbours predict.
 //!
 //! The lines of the table are the diagonal, each row and each column. On every line, the throughput
-//! of a cell is compared with the geometric mean of its two neighbours. The nearer neighbour weighs
-//! more if the buffer sizes are not equidistant, as in 3, 4 and 16 packets. With equal weights, a
-//! throughput that is proportional to the buffer size would have a notch at 4 packets.
+//! of a cell is compared with a prediction: the geometric mean of the throughput of its two
+//! neighbours. If the buffer sizes are not equidistant, as in 3, 4 and 16 packets, the nearer
+//! neighbour has a larger weight in this mean. With equal weights, a throughput that is
+//! proportional to the buffer size would have a notch at 4 packets.
 //!
 //! A notch must be significant: the 95 % interval of its depth must exclude zero. It must be deeper
 //! than 5 %. It must also be deeper than four times the usual deviation of cells from their
-//! neighbours, which is computed separately for the diagonal, for rows and for columns.
-//! Without the last condition, a table of hundreds of cells would have a few notches by chance.
+//! neighbours, which is computed separately for the diagonal, for rows and for columns. Without the
+//! last condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -20,7 +21,7 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::stats::{Interval, Sample, interval};
 use std::collections::BTreeMap;
 
-/// Maximum depth that is negligible, as the logarithm of a ratio: five per cent.
+/// Maximum depth that counts as negligible, as the logarithm of a ratio: five per cent.
 const NEGLIGIBLE: f64 = 0.05;
 
 /// Minimum depth of a notch, in multiples of the usual deviation of cells from their neighbours.
@@ -46,8 +47,9 @@ fn none(sweep: &Sweep<'_>) -> Vec<Finding> {
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
 }
 
-/// Returns the finding about `valley`, all notches at one buffer size on lines of the same kind.
-/// `payload` is the number of data bytes in a packet.
+/// Returns the finding about `valley`, which contains all notches at one buffer size on lines of
+/// one kind: on the diagonal, on rows or on columns. `payload` is the number of data bytes in a
+/// packet.
 fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
     let mut depths: Vec<&Notch<'_>> = valley.iter().collect();
     depths.sort_by(|one, other| one.depth.total_cmp(&other.depth));
@@ -95,21 +97,20 @@ struct Notch<'a> {
 }
 
 impl Notch<'_> {
-    /// Returns the buffer size of the cell with the notch, for the buffer that varies along the
-    /// line.
+    /// Returns the size of the buffer that varies along the line, at the cell with the notch.
     fn at(&self) -> BufferSize {
         varying(self.varies, self.cells[1])
     }
 
-    /// Returns the buffer sizes of the cells before and after the notch, for the buffer that varies
-    /// along the line.
+    /// Returns the sizes of the buffer that varies along the line, at the cells before and after
+    /// the notch.
     fn neighbours(&self) -> (BufferSize, BufferSize) {
         (varying(self.varies, self.cells[0]), varying(self.varies, self.cells[2]))
     }
 }
 
-/// Returns the size of the buffer of a cell that varies along a line. `varies` names the buffers
-/// that vary: [`ALONG_COLUMN`], or the name for a row or the diagonal.
+/// Returns the size of a cell's send or receive buffer, whichever varies along a line. On the
+/// diagonal, both are equal. `varies` is the name of the varying buffers, such as [`ALONG_COLUMN`].
 fn varying(varies: &str, summary: &CellSummary<'_>) -> BufferSize {
     if varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
 }
@@ -130,8 +131,9 @@ fn notches<'a>(sweep: &'a Sweep<'a>) -> Vec<Notch<'a>> {
     found.collect()
 }
 
-/// Returns the middle one of three cells as a notch. Returns `None` if its depth is above
-/// `threshold`, a negative logarithm of a ratio, or if its depth can be due to chance.
+/// Returns the middle one of three cells as a notch; `None` if it is none. It is no notch if its
+/// depth is above `threshold`, a negative logarithm of a ratio, or if its depth can be due to
+/// chance.
 fn notch<'a>(
     varies: &'static str,
     cells: [&'a CellSummary<'a>; 3],
@@ -148,9 +150,9 @@ fn notch<'a>(
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
-/// Returns the position of the middle cell between its neighbours, from 0 to 1. The position is ½
-/// if the buffer sizes are equidistant. Otherwise it is computed from the logarithms of the sizes,
-/// so that a throughput proportional to the buffer size has no notch.
+/// Returns the position of the middle cell between its neighbours, from 0 (the first) to 1 (the
+/// third). The position is ½ if the buffer sizes are equidistant. Otherwise it is computed from the
+/// logarithms of the sizes, so that a throughput proportional to the buffer size has no notch.
 fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     let [before, at, after] = cells.map(|cell| varying(varies, cell).bytes(1));
     if at - before == after - at {
@@ -160,8 +162,9 @@ fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     (at - before) / (after - before)
 }
 
-/// Returns the deviation of the middle median from the interpolation between the first and the
-/// third median, as the natural logarithm of a ratio. `place` is the position of the middle cell.
+/// Returns the deviation of the middle median from the value predicted by the first and the third
+/// median, as the natural logarithm of a ratio. `place` is the position of the middle cell between
+/// its neighbours, from 0 to 1.
 fn residual(medians: &[f64], place: f64) -> f64 {
     let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
     at - (before + (after - before) * place)
@@ -170,8 +173,8 @@ fn residual(medians: &[f64], place: f64) -> f64 {
 fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
     let residuals =
         triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
-    // With few residuals the usual deviation is unknown. A depth must then only be significant and
-    // exceed 5 %.
+    // The usual deviation is unknown with fewer than eight residuals, and 0 then stands for it. A
+    // notch must then only be significant and deeper than 5 %.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
         _ => as_f64(0),

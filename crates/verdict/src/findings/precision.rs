@@ -10,20 +10,20 @@ use linerate_evidence::stats::{Sample, as_f64};
 
 /// Maximum half-width of a narrow interval, as the natural logarithm of a ratio.
 const NARROW: f64 = 0.03;
-/// Minimum share of cells with narrow intervals in a conclusive sweep, and minimum share of
-/// uncontended cells in an uncontended sweep.
+/// Two minimum shares of cells: the share with narrow intervals in a conclusive sweep, and the
+/// share of uncontended cells in an uncontended sweep.
 const MOST_CELLS: f64 = 0.95;
 /// Share of contended runs above which contention is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
-/// Half-width of a median's 95 % interval, in standard deviations of a run divided by the square
-/// root of the number of runs: 1.96 √(π/2).
+/// Factor for the half-width of a median's 95 % interval. The half-width is this factor times the
+/// standard deviation of a run, divided by the square root of the number of runs: 1.96 √(π/2).
 const WIDTH_OF_MEDIAN: f64 = 2.46;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
 /// Returns the finding that a sweep is contended: more than 5 % of its cells have too few
-/// uncontended runs. In the other runs of these cells, other programs occupied the processors.
-/// Returns `None` otherwise.
+/// uncontended runs. In the contended runs of these cells, threads waited for a processor, or the
+/// hypervisor withheld one. Returns `None` for an uncontended sweep.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
     let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
@@ -47,8 +47,9 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // The interval of a single run is computed from other cells, and says nothing about this cell.
-    // With a time budget, many cells have only a single run.
+    // No finding is made if cells have only a single run. The interval of such a cell is computed
+    // from other cells, and says nothing about its own precision. With a time budget, many cells
+    // have only a single run.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();
@@ -126,9 +127,9 @@ fn half_width(cell: &CellSummary<'_>) -> f64 {
     (logarithm(cell.interval.high) - logarithm(cell.interval.low)) / 2.0
 }
 
-/// Returns the robust standard deviation of a run from its cell's median, as the natural logarithm
-/// of a ratio. If slow changes of the machine's speed are subtracted, it is the deviation that
-/// remains.
+/// Returns the robust standard deviation of the runs from the medians of their cells, as the
+/// natural logarithm of a ratio. Slow changes of the machine's speed do not count if they have been
+/// subtracted from the rates.
 fn deviation(sweep: &Sweep<'_>) -> f64 {
     if let Some(epochs) = sweep.table.epochs() {
         return epochs.after.deviation;

@@ -9,8 +9,8 @@ use linerate_evidence::stats::{FEWEST_RESAMPLED, as_f64};
 use linerate_evidence::{BufferRecord, RunRecord};
 use std::collections::BTreeSet;
 
-/// Minimum number of runs with which the range of a cell's rates contains the true median in more
-/// than 95 % of the cases: 1 − 2·2⁻⁶.
+/// Minimum number of runs of a cell for a 95 % interval. With six runs, the range of the measured
+/// rates contains the true median in more than 95 % of the cases: 1 − 2·2⁻⁶.
 const ENOUGH_RUNS: u32 = 6;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -229,7 +229,8 @@ mod tests {
                 .map(|finding| finding.text)
                 .find(|text| text.contains("above the maximum"))
         };
-        // The maximum of the made-up sweep is a transfer without TCP at about 10.6 GB/s.
+        // The maximum of the made-up sweep is the throughput of the floor, about 10.6 GB/s. Cells
+        // of 10 GB/s are below it, and cells of 20 GB/s are above it.
         assert_eq!(above(|_, _| 1e10), None);
         assert_eq!(above(|_, repeat| if repeat == 0 { 1e10 } else { 2e10 }), None, "by chance");
         let one = above(
@@ -280,10 +281,11 @@ mod tests {
 
     #[test]
     fn cells_with_few_runs_are_reported_with_the_scatter_of_repeated_cells() {
-        // Enough repeats are planned, but few are made.
+        // The design plans eight runs of each cell, which would be enough, but most cells have only
+        // one.
         let design = Design { repeat: 8.try_into().unwrap(), ..square_design(3) };
         let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
-        // Only the first cell has several runs, as may happen within a time budget.
+        // Only the first cell keeps all its runs, as may happen within a time budget.
         let first = runs[0].cell();
         let mut seen = BTreeSet::new();
         runs.retain(|run| run.cell() == first || seen.insert(run.cell()));

@@ -1,10 +1,10 @@
 //! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
 //! Each cell off the diagonal is compared with the diagonal cell in which both buffers have the
-//! size of its smaller buffer. The effect of a larger receive buffer is the mean change of
-//! throughput over all cells whose receive buffer is larger. The effect of a larger send buffer is
-//! computed likewise. Each effect has an interval. There is a ridge if both effects reduce
-//! throughput.
+//! size of its smaller buffer. The effect of a larger receive buffer is the mean change from the
+//! diagonal cell, over all cells whose receive buffer is larger than their send buffer. The effect
+//! of a larger send buffer is the mean over all cells whose send buffer is the larger one. Each
+//! effect has an interval. There is a ridge if both effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -20,8 +20,9 @@ use std::collections::BTreeMap;
 /// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Considerable effect in either direction, as the logarithm of a ratio: five per cent. An effect
-/// is concluded to be negligible only if its interval excludes considerable effects.
+/// Minimum effect that counts as considerable, in either direction, as the logarithm of a ratio:
+/// five per cent. An effect is concluded to be negligible only if its interval excludes
+/// considerable effects.
 const CONSIDERABLE: f64 = 0.05;
 
 /// Minimum number of cells on the diagonal of the table for a ridge to be recognised.
@@ -52,7 +53,8 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     vec![send.noted_in(receive.noted_in(finding, "larger_receive"), "larger_send")]
 }
 
-/// The change of throughput when one buffer is larger than the other, as the logarithm of a ratio.
+/// The mean change of throughput if one buffer is larger than the other, compared with two equal
+/// buffers, as the logarithm of a ratio.
 struct Effect {
     mean: f64,
     interval: Interval,
@@ -79,8 +81,8 @@ impl Effect {
 }
 
 /// Returns the mean effect of the larger buffer over all cells on one side of the diagonal. `side`
-/// is the order of send and receive buffer in these cells: with `Greater`, the send buffer is
-/// larger. Returns `None` if there are no such cells.
+/// is the result of comparing the send buffer with the receive buffer in these cells. With
+/// `Greater`, the send buffer is the larger one. Returns `None` if there are no such cells.
 fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     let mut samples = Vec::<&Sample>::new();
     let mut diagonal = BTreeMap::<BufferSize, usize>::new();
@@ -115,7 +117,7 @@ enum Sign {
     Loses,
     Gains,
     Nothing,
-    /// The interval includes negligible effects, but is too wide to exclude larger ones.
+    /// The interval neither excludes negligible effects nor considerable ones.
     Unknown,
 }
 
@@ -158,8 +160,8 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
     }
 }
 
-/// Counts rows of the table that have a cell with equal buffers. Returns the number of rows in
-/// which no cell is significantly faster than that cell, and the number of all such rows.
+/// Counts the rows of the table that have a cell with equal buffers. Returns two numbers: the rows
+/// in which no cell is significantly faster than the cell with equal buffers, and all counted rows.
 fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     let diagonal = table.diagonal();
     let ties = diagonal.iter().filter(|equal| {

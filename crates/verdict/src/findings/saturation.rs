@@ -1,5 +1,5 @@
-//! The finding about saturation: the buffer size from which on larger buffers at both ends gain
-//! almost nothing.
+//! The finding about saturation. Throughput saturates at the buffer size from which on larger
+//! buffers at both ends gain almost nothing.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

@@ -1,5 +1,6 @@
-//! Findings about slow cells, which wait for a timer or are slow for another reason that does not
-//! affect their neighbours. A further finding counts the timers that expired.
+//! Findings about slow cells. Such a cell waits for a timer, or is slow for another reason that
+//! does not affect its neighbours in the table. Another finding of this module counts the expired
+//! timers of the whole sweep.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -19,23 +20,25 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// Maximum ratio of a slow cell's rate to the rate of its fastest neighbour. A cell with half the
-/// buffer size may have half the rate. The rate of a neighbour with a larger buffer is therefore
-/// first reduced in proportion to the buffer sizes.
+/// Maximum ratio of a slow cell's rate to the rate of its fastest neighbour. If this neighbour has
+/// a larger buffer, its rate is first reduced in proportion to the buffer sizes. A cell with half
+/// the buffer may have half the rate, and is not slow.
 const PART: f64 = 0.1;
 
-/// Minimum share of the duration of a cell's runs for which expired timers must be able to account.
-/// Below it, the timers are not named as the limit of the cell.
+/// Minimum share of the duration of a cell's runs that the expired timers can explain, if each ran
+/// for its maximum duration. With a smaller share, the timers are not named as the limit of the
+/// cell.
 const SHARE: f64 = 0.5;
 
 /// Maximum durations of short timers in seconds, by the name of their counter: delayed ACK (RFC
 /// 9293 §3.8.6.3) and silly window avoidance (RFC 1122 §4.2.3.4).
 const SHORT: [(&str, f64); 2] =
     [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
-/// Assumed maximum duration of all other timers, in seconds.
+/// Assumed maximum duration, in seconds, of all timers that are not in `SHORT`.
 const LONG: f64 = 60.0;
 
-/// Names of other counters that explain a slow cell, each with the noun for one event.
+/// Names of counters other than those of timers that explain a slow cell, each with the noun for
+/// one event.
 const CAUSES: [(&str, &str); 5] = [
     (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
@@ -64,8 +67,8 @@ struct Compared<'a> {
     neighbour: &'a CellSummary<'a>,
     /// Ratio of the cell's median rate to the neighbour's median rate.
     part: f64,
-    /// Ratio of the neighbour's buffer size to the cell's buffer size, for the buffer that differs;
-    /// 1 if the neighbour's buffer is smaller.
+    /// Ratio of the neighbour's buffer size to the cell's buffer size, for the buffer in which the
+    /// two cells differ. It is 1 if the neighbour's buffer is smaller.
     larger: f64,
 }
 
@@ -102,8 +105,8 @@ impl Compared<'_> {
         self.noted(sweep, Finding::new(FindingKind::Limited, text))
     }
 
-    /// Returns the finding that no cell is slow. The finding names this cell, which must be the
-    /// slowest one relative to its fastest neighbour.
+    /// Returns the finding that no cell is slow. The finding names this cell as the slowest one
+    /// relative to its fastest neighbour, so it must be called on that cell.
     fn harmless(&self, sweep: &Sweep<'_>) -> Finding {
         let proportion = if self.part < PART { ", in proportion to the buffers" } else { "" };
         let text = format!(
@@ -149,7 +152,8 @@ fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     format!("{verdict} {} in {runs}, {pace}", evidence.join(", "))
 }
 
-/// Can the expired timers explain at least [`SHARE`] of the total duration of a cell's runs?
+/// Can the expired timers explain at least [`SHARE`] of the total duration of a cell's runs? Each
+/// expired timer is assumed to have run for its maximum duration.
 fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     let longest =
         |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
@@ -158,7 +162,7 @@ fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
 }
 
-/// Returns the mean time in which the runs of a cell carried one full segment of `payload` bytes.
+/// Returns the mean time per full segment of `payload` bytes in the runs of a cell.
 fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     let seconds = cell.runs.iter().map(|run| run.seconds).sum::<f64>();
     let bytes = cell.runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.bytes));
