@@ -9,7 +9,8 @@ const MOST: usize = 3;
 /// The length of a counter in an AccECN option, in bytes.
 const FIELD: usize = 3;
 
-/// The order of the byte counters in an AccECN option. A shortened option omits the last counters.
+/// The order of the byte counters in an AccECN option. An option with fewer than three counters
+/// contains the first ones in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnOrder {
     /// ECT(0), CE, ECT(1): kind 172.
@@ -139,7 +140,7 @@ mod tests {
         TcpOptions::parse(field).ecn.unwrap()
     }
 
-    /// The expected counters of each order and length are those of RFC 9768 §3.2.3, table 5.
+    /// Table 5 of RFC 9768 §3.2.3 lists the counters of an option by its order and its length.
     #[test]
     fn the_length_and_the_order_determine_the_counters() {
         for (order, kind) in [(EcnOrder::Zero, 172), (EcnOrder::One, 174)] {

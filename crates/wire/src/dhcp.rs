@@ -167,7 +167,8 @@ impl<'a> DhcpMessage<'a> {
     }
 }
 
-/// The options of a received message, in the order in which RFC 2131 §4.1 evaluates their fields.
+/// The options of a received message. They are returned in the order of RFC 2131 §4.1: first those
+/// of the field `options`, then those of `file` and `sname`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpOptions<'a> {
     /// The fields `options`, `file` and `sname`; empty if a field contains no options. Invariant:
@@ -383,8 +384,9 @@ mod tests {
         assert_eq!(message.options.address(option::ROUTER), None);
     }
 
-    /// RFC 2131 §2 and table 5: a client sets reserved flags, and fields that a request does not
-    /// use, to zero. The buffer is filled with other bytes before.
+    /// RFC 2131 §2 and table 5: in a request, a client sets reserved flags and unused fields to
+    /// zero. The buffer contains other bytes before, so that the test finds a field that is not
+    /// written.
     #[test]
     fn reserved_fields_of_a_request_are_zero() {
         let mut bytes = [0xee; 400];

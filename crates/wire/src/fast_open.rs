@@ -86,7 +86,8 @@ impl FastOpenCookie {
         self.padding() + self.length()
     }
 
-    /// Returns the option after its padding; bytes from [`Self::option_length`] on are unused.
+    /// Returns the option with its padding in front. Only the first [`Self::option_length`] bytes
+    /// are used.
     pub(crate) fn emit(self) -> [u8; Self::LONGEST_OPTION] {
         let mut field = [NOP; Self::LONGEST_OPTION];
         let at = self.padding();

@@ -214,7 +214,7 @@ impl<'a> GroupReport<'a> {
     /// The length of a record in bytes, without the addresses of its group and of its sources.
     pub const RECORD: usize = 4;
 
-    /// Creates a writer for a report in `bytes`, which limit its length.
+    /// Creates a writer for a report in `bytes`, whose length is the limit for the report.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`GroupReport::HEADER`].
@@ -224,8 +224,8 @@ impl<'a> GroupReport<'a> {
         Self { bytes, length: Self::HEADER, records: 0 }
     }
 
-    /// Appends a record with as many of `sources` as there is room for. Returns the number of
-    /// sources written, or `None` if there is no room for a record without sources.
+    /// Appends a record with `sources`, or with as many of them as there is room for. Returns the
+    /// number of sources written, or `None` if there is not even room for a record without sources.
     pub fn record(
         &mut self,
         kind: GroupRecordKind,

@@ -5,8 +5,8 @@ use crate::layout::{half, octets, room, split_fixed};
 use crate::{GroupMessage, GroupQuery, GroupVersion, Malformed, Sum};
 use core::net::{IpAddr, Ipv4Addr};
 
-/// The group of all hosts on the network. Every host is a member, and does not report its
-/// membership (RFC 1112 §4).
+/// The group of all hosts on the network. Every host is always a member, so this membership is not
+/// reported (RFC 1112 §4).
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// The group of all routers on the network. Hosts announce to this group that they leave a group.
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
@@ -74,8 +74,8 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
         interval: 0,
         sources: GroupSources::default(),
     };
-    // The length of a query tells IGMPv3 from the older versions (RFC 3376 §7.1). A query of IGMPv1
-    // has a code of zero, which means a response time of ten seconds (RFC 3376 §7.2.1).
+    // Queries of IGMPv1 and IGMPv2 have eight bytes, those of IGMPv3 more (RFC 3376 §7.1). The code
+    // of an IGMPv1 query is zero, which means a response time of ten seconds (RFC 3376 §7.2.1).
     match (bytes.len(), code) {
         (SHORT_LENGTH, 0) => return Ok(old(GroupVersion::V1, 100)),
         (SHORT_LENGTH, code) => return Ok(old(GroupVersion::V2, code.into())),

@@ -265,8 +265,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the sum over the fixed part and the options. The case without options is the fast one,
-/// because most packets have none.
+/// Returns the sum over the fixed part and the options. Most packets have no options, so the slower
+/// function that sums them is called only if there are any.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);

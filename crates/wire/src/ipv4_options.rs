@@ -62,8 +62,8 @@ impl<'a> Ipv4Options<'a> {
         self.at
     }
 
-    /// Copies to `into` those options that routers must copy to every fragment, padded to a
-    /// multiple of four bytes. Returns the padded length in bytes.
+    /// Copies the options that routers must copy to every fragment to `into`, padded to a multiple
+    /// of four bytes. Returns the padded length in bytes.
     #[must_use]
     pub fn copied(self, into: &mut [u8; 40]) -> usize {
         let mut length = 0;

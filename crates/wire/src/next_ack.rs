@@ -1,9 +1,9 @@
 //! Recognition of an ACK that follows another ACK of the same flow in a batch.
 //!
 //! The ACKs for a bulk transfer differ in the acknowledgement number, the window, the checksums,
-//! and with IPv4 the identification. The other fields are compared with those of the previous ACK,
-//! several at a time, and not parsed again. [`NextPacket`](crate::NextPacket) does the same for
-//! data.
+//! and with IPv4 the identification. The other fields are not parsed again, but compared with those
+//! of the previous ACK, several at a time. [`NextPacket`](crate::NextPacket) recognises data
+//! packets in this way.
 
 use crate::next_packet::is_timestamped;
 use crate::plain_packet::{PlainPacket, add, is_valid};
@@ -14,17 +14,18 @@ use crate::{Segment, SeqNum};
 /// fields in which two ACKs may differ.
 const SEQ: usize = 4;
 
-/// The headers of the last ACK, with which the next ACK is compared.
+/// The headers of the previous ACK, with which the next ACK is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct NextAck<V: IpVersion = V4> {
-    /// The IP and TCP headers. The IP header is all zeros if no later packet may match.
+    /// The IP and TCP headers of the previous ACK. If the next ACK must not match, the IP header is
+    /// all zeros.
     headers: V::Headers,
     /// The length of the TCP header in bytes.
     length: usize,
 }
 
-/// A valid ACK that differs from the last ACK only in fields in which ACKs of a flow may differ.
-/// [`NextAck::take`] makes it the last ACK.
+/// A valid ACK that differs from the previous ACK only in fields in which ACKs of a flow may
+/// differ. By [`NextAck::take`], it becomes the previous ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
     /// Bytes 4 to 19 of the TCP header, from the sequence number to the urgent pointer, in native
@@ -33,9 +34,9 @@ pub struct LaterAck {
 }
 
 impl<V: IpVersion> NextAck<V> {
-    /// Stores the headers of the valid ACK in `packet`, to recognise the next ACK. No ACK will
-    /// match if the TCP header has other options than timestamps. Returns `None` if the header is
-    /// longer than a header with timestamps only.
+    /// Stores the headers of the valid ACK in `packet`, to recognise the next ACK. If the TCP
+    /// header has other options than timestamps, the next ACK will not match. Returns `None` if the
+    /// TCP header is longer than one with timestamps only.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
@@ -49,9 +50,9 @@ impl<V: IpVersion> NextAck<V> {
         Self::after_segment(packet.segment())
     }
 
-    /// Stores the TCP header that fills `bytes`, for [`last_segment`](Self::last_segment). Its IP
-    /// header is not available, so no ACK will match. Returns `None` if the header is longer than a
-    /// header with timestamps only.
+    /// Stores the TCP header that fills `bytes`, for [`last_segment`](Self::last_segment). The next
+    /// ACK will not match, because the IP header is not available. Returns `None` if the TCP header
+    /// is longer than one with timestamps only.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
@@ -60,15 +61,15 @@ impl<V: IpVersion> NextAck<V> {
         Some(Self { headers, length: bytes.len() })
     }
 
-    /// Returns the last ACK, parsed from its stored TCP header.
+    /// Returns the previous ACK, parsed from its stored TCP header.
     #[inline]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
         Segment::parse(self.headers.as_ref()[V::HEADER..].get(..self.length)?).ok()
     }
 
-    /// Parses the packet at the start of `bytes`. Returns `None` unless it is a valid ACK that
-    /// matches the last one.
+    /// Parses the packet at the start of `bytes`. Returns `None` unless it is a valid ACK, and
+    /// differs from the previous ACK only in the permitted fields.
     #[inline(always)]
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
@@ -77,15 +78,15 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The checksum of the last ACK was valid, and all words but these two are equal. So this
-        // ACK is valid if the sum over these two words has not changed.
+        // The checksum of the previous ACK was valid, and all words but these two are equal. So
+        // this ACK is valid if the sum over the two words has not changed.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
         Some(LaterAck { words: found })
     }
 
-    /// Makes `later` the last ACK, with which the next ACK is compared.
+    /// Makes `later` the previous ACK, with which the next ACK will be compared.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
         let places = self.headers.as_mut()[V::HEADER + SEQ..].as_chunks_mut::<8>().0;

@@ -1,9 +1,9 @@
 //! Recognition of a data packet that continues a GRO run: consecutive segments of one flow.
 //!
 //! The packets of a bulk transfer differ in the sequence number, the checksums, PSH, and with IPv4
-//! the identification. The other fields are compared with those of the previous packet, several at
-//! a time, and not parsed again. The previous packet was valid, so only the fields that differ must
-//! be verified.
+//! the identification. The other fields are not parsed again, but compared with those of the
+//! previous packet, several at a time. The previous packet was valid, so only the fields that
+//! differ must be verified.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
@@ -21,13 +21,14 @@ const WITH_TIMESTAMPS: u8 = 8 << 4;
 /// The expected headers of the next packet in a GRO run.
 #[derive(Clone, Copy, Debug)]
 pub struct NextPacket<V: IpVersion = V4> {
-    /// The headers of the last packet, but with the sequence number of the next packet.
+    /// The headers of the most recent packet of the run, but with the sequence number that the next
+    /// packet must have.
     headers: V::Headers,
     /// The number of data bytes in each packet of the run.
     length: usize,
     /// The ones'-complement sum over the data of the run's first packet and bytes 4 to 19 of its
-    /// TCP header. The first packet was valid, and later packets are equal to it in all other
-    /// bytes. So a later packet is valid if its sum over these bytes is equal.
+    /// TCP header. That packet was valid. A later packet has the same values in all other bytes. So
+    /// it is valid if its sum over these bytes is equal to this sum.
     sum: u64,
 }
 
@@ -69,7 +70,7 @@ impl<V: IpVersion> NextPacket<V> {
         self.length
     }
 
-    /// Returns the header of the last segment in the run, without its data.
+    /// Returns the header of the most recent segment of the run, without its data.
     #[inline(always)]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
@@ -84,8 +85,9 @@ impl<V: IpVersion> NextPacket<V> {
         V::ends_of(&self.headers)
     }
 
-    /// Returns the expected sequence number of the next packet, with its data offset and control
-    /// bits. PSH is assumed to be unchanged.
+    /// Returns the expected sequence number of the next packet, and the expected 16 bits with its
+    /// data offset and control bits. They contain the PSH of the most recent packet, which the next
+    /// packet need not have.
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
@@ -117,8 +119,8 @@ impl<V: IpVersion> NextPacket<V> {
         })
     }
 
-    /// Copies the data of `packet` to `to`. If the checksum is correct, returns true, and the
-    /// packet becomes the last packet of the run.
+    /// Copies the data of `packet` to `to`, and verifies the checksum. If it is correct, makes
+    /// `packet` the most recent packet of the run, and returns true.
     ///
     /// # Panics
     /// If the length of `to` differs from the length of the data.
@@ -276,8 +278,8 @@ mod tests {
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // The headers are compared by words, and errors at the same position of two words must
-            // not cancel out. So the same bit of a second byte is inverted, too.
+            // The comparison works on words of eight bytes. Differences at the same position of two
+            // words must not cancel out, so the test inverts the same bit of a second byte as well.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;

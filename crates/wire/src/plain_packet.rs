@@ -37,7 +37,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     }
 
     /// Returns the [addresses and ports](Self::ends) of the packet at the start of `bytes`, if it
-    /// looks like a plain packet. Neither lengths nor checksums are verified.
+    /// looks like a plain packet. The packet can still turn out malformed, because its lengths and
+    /// checksums are not verified.
     #[inline(always)]
     #[must_use]
     pub fn glance(bytes: &[u8]) -> Option<V::Ends> {
@@ -121,8 +122,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(sum)
     }
 
-    /// Copies the data of the segment, its last `to.len()` bytes, to `to`. Returns the sum over the
-    /// data if the TCP checksum is correct. The data must begin at an even offset.
+    /// Copies the last `to.len()` bytes of the segment to `to`: its data, which must begin at an
+    /// even offset. Returns the sum over the data if the TCP checksum is correct.
     ///
     /// # Panics
     /// If `to` is longer than the segment.
@@ -132,8 +133,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // In the first branch, the common case of a header with timestamps only, the compiler knows
-        // the length, so the sum needs no loop.
+        // Both branches sum the header. In the first branch, the compiler knows its length, so that
+        // it generates no loop. Most headers contain only timestamps and take this branch.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),

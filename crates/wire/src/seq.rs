@@ -43,9 +43,9 @@ impl SeqNum {
     /// Are the `length` numbers from this one on all among the `room` numbers from `start` on?
     /// Returns false if `length` is zero.
     ///
-    /// Comparing the first and last number with the ends of the range by [`before`](Self::before)
-    /// and [`after`](Self::after) is not enough: numbers that are 2^31 away can pass both
-    /// comparisons.
+    /// It would not suffice to compare the first and last number with the ends of the range by
+    /// [`before`](Self::before) and [`after`](Self::after). Numbers that are 2^31 away from the
+    /// range can pass both comparisons.
     #[must_use]
     pub const fn all_within(self, length: u32, start: Self, room: u32) -> bool {
         let offset = self.0.wrapping_sub(start.0);

@@ -71,8 +71,8 @@ impl<B: AsMut<[u8]>> SlipDecoder<B> {
         }
     }
 
-    /// Ends the packet, and returns it unless it is damaged. An END without bytes before it ends no
-    /// packet, and is not counted.
+    /// Ends the packet, and returns it unless it is damaged. If there are no bytes since the
+    /// previous END, there is no packet, so nothing is returned or counted.
     fn end(&mut self, escaped: bool) -> Option<&mut [u8]> {
         let damaged = core::mem::take(&mut self.damaged) || escaped;
         let length = core::mem::take(&mut self.length);

@@ -45,8 +45,9 @@ impl TcpFlags {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Is a SYN with these flags a request for accurate ECN? A reserved combination of AE, CWR and
-    /// ECE counts as a request, too (RFC 9768 §3.1.3).
+    /// Is a SYN with these flags a request for accurate ECN? Only two combinations of AE, CWR and
+    /// ECE are not: all clear, and CWR and ECE for classic ECN. Reserved combinations count as a
+    /// request (RFC 9768 §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
         !matches!(self.ace(), 0b000 | 0b011)
@@ -84,9 +85,9 @@ pub struct Segment<'a> {
     pub options: &'a [u8],
     /// The data of the segment.
     pub payload: &'a [u8],
-    /// If the link has coalesced several segments into this one (GRO), the number of data bytes in
-    /// each of them; the last may have had fewer. `None` without coalescing. Not part of the
-    /// header, so [`parse`](Self::parse) sets it to `None`.
+    /// The number of data bytes in each of the segments that the link has coalesced into this one
+    /// (GRO). The final segment may have had fewer. `None` without coalescing. This number is not
+    /// part of the header, so [`parse`](Self::parse) sets it to `None`.
     pub joined: Option<NonZeroU16>,
 }
 

@@ -7,7 +7,7 @@ use crate::{EcnCounts, FastOpenCookie, SeqNum};
 /// The first word of an option field that contains timestamps only, in the layout that RFC 7323
 /// appendix A recommends: NOP, NOP, kind 8, length 10.
 pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
-/// The word before the timestamps if SACK-permitted replaces the two NOPs.
+/// The word before the timestamps of a SYN on which SACK-permitted takes the place of the two NOPs.
 const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
 /// The word of a SACK-permitted option after two NOPs.
 const PERMITTED: u32 = 0x0101_0402;
@@ -38,7 +38,7 @@ pub struct Timestamps {
 
 impl Timestamps {
     /// Parses an option field that contains timestamps only, in the recommended layout. Returns
-    /// `None` for all others.
+    /// `None` for a field with other contents or another layout.
     #[inline]
     #[must_use]
     pub fn alone(field: &[u8]) -> Option<Self> {
@@ -58,8 +58,8 @@ impl Timestamps {
             .or_else(|| TcpOptions::parse(field).timestamps)
     }
 
-    /// Parses an option field that contains only timestamps followed by SACK blocks, in the aligned
-    /// layout. Nearly every ACK during loss recovery has such a field.
+    /// Parses an option field in the aligned layout that contains timestamps, then SACK blocks, and
+    /// nothing else. Nearly every ACK during loss recovery has such a field.
     #[inline]
     fn before_blocks(field: &[u8]) -> Option<(Self, &[[u8; 8]])> {
         let (timestamps, rest) = field.split_at_checked(TcpOptions::TIMESTAMPS_LENGTH)?;
@@ -192,9 +192,9 @@ impl TcpOptions {
     /// timestamps.
     pub const SYN_LENGTH: usize = 20;
 
-    /// Parses an option field. Parsing stops at an option whose length is impossible, but the
-    /// options before it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind
-    /// is skipped. If an option is repeated, the last one is used.
+    /// Parses an option field. At an option whose length is impossible, parsing stops, and the
+    /// options before it are used (RFC 9293 MUST-7). An option whose length is wrong for its kind
+    /// is skipped. If an option is repeated, the final one is used.
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
@@ -328,8 +328,9 @@ impl TcpOptions {
         taken + self.sack_length(taken)
     }
 
-    /// Returns the length in bytes of the SACK option with its NOPs. The option has as many blocks
-    /// as fit after `taken` bytes of other options; without blocks the length is zero.
+    /// Returns the length in bytes of the SACK option with its NOPs, after `taken` bytes of other
+    /// options. The option has as many of the blocks as fit. If none fits, or there are none, the
+    /// length is zero.
     fn sack_length(&self, taken: usize) -> usize {
         let room = (40_usize.saturating_sub(taken + 4)) / 8;
         match self.sack.as_slice().len().min(room) {
@@ -339,7 +340,7 @@ impl TcpOptions {
     }
 
     /// Writes the options to the start of `field`, aligned by NOPs, and returns their
-    /// [length](TcpOptions::length). SACK blocks that do not fit are omitted, the last ones first.
+    /// [length](TcpOptions::length). If not all SACK blocks fit, only the first ones are written.
     ///
     /// # Panics
     /// If `field` is shorter than [`TcpOptions::length`].

@@ -160,7 +160,7 @@ mod tests {
         let mut bytes = [0; 10];
         HEADER.emit(2, &mut bytes);
         assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
-        // This payload makes the checksum zero, which is sent as all ones.
+        // With this payload, the computed checksum is zero. It must be sent as all ones.
         let rest = (pseudo() + Sum::of(&bytes)).finish();
         bytes[8..].copy_from_slice(&rest.to_be_bytes());
         let sum = Sum::of(&bytes);

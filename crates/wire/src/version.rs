@@ -64,9 +64,9 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn address_sum(addresses: &Self::Addresses) -> u64;
     /// Splits headers with timestamps from the rest of `bytes`; `None` if `bytes` is too short.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
-    /// Can `found` be the headers of the expected next data packet? `known` are the headers of the
-    /// previous packet, with the sequence number that is expected next. Checks all fields except
-    /// the checksum of the segment.
+    /// Can `found` be the headers of the next data packet? `known` are the headers of the previous
+    /// packet, but with the sequence number that the next packet must have. Checks all fields
+    /// except the checksum of the segment.
     fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool;
     /// Can `found` be the headers of a later ACK of the connection that sent an ACK with the
     /// headers `known`? Checks all fields except the checksum of the segment.
@@ -283,9 +283,9 @@ const fn mask<const LENGTH: usize>(
     mask
 }
 
-/// Do the headers `found` differ from the valid headers `known` only in the bits of one of the
-/// masks? If the IPv4 headers differ, the IPv4 checksum of `found` must be correct. Consecutive
-/// packets mostly have equal IPv4 headers, so the mask `with_equal_ip` is tested first.
+/// Do the headers `found` equal the valid headers `known`, except in the bits of one of the masks?
+/// Consecutive packets mostly have equal IPv4 headers, so the mask `with_equal_ip` is tested first.
+/// With `with_other_ip`, the IPv4 checksum of `found` must also be correct.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
@@ -310,8 +310,8 @@ fn differ_only<const LENGTH: usize>(
     };
     let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
     let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
-    // The IPv4 and TCP headers together have 52 bytes, which is not a multiple of eight. So the
-    // last eight bytes are compared, too.
+    // IPv4 and TCP headers together have 52 bytes. The loop over words of eight bytes leaves out
+    // the last four of them, so the last eight bytes are compared here.
     if let (Some(known), Some(found), Some(may)) =
         (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
     {

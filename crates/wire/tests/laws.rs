@@ -115,8 +115,8 @@ prop_compose! {
     }
 }
 
-/// Generates options that fit an option field together. SACK blocks are not combined with the
-/// options of a SYN, which leave no room for blocks.
+/// Generates options that fit into one option field. An option field has either the options of a
+/// SYN or SACK blocks, because the options of a SYN leave no room for blocks.
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>())
         .prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));
@@ -156,8 +156,8 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // Three byte counters and two SACK blocks would not fit beside timestamps, so
-                // timestamps are omitted.
+                // Three byte counters, two SACK blocks and timestamps would exceed the option
+                // field. So timestamps are omitted.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }
@@ -310,8 +310,9 @@ proptest! {
         protocol in prop::sample::select(vec![1_u8, 6, 17]),
         mut payload in vec(any::<u8>(), 0..120), lengths in any::<[u8; 4]>(), cut in 0..60_usize
     ) {
-        // The packet is unfragmented, so that its payload is parsed, too. Some payload bytes become
-        // small numbers, which are plausible lengths.
+        // The packet is unfragmented, because the payload of a fragment would not be parsed. Some
+        // payload bytes are replaced by small numbers, because parsers may take them for lengths,
+        // and small lengths are plausible.
         let header = Ipv4Header {
             protocol: Protocol::new(protocol), more_fragments: false, fragment_offset: 0, ..header
         };

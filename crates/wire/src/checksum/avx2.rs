@@ -43,8 +43,8 @@ impl Avx2 {
     }
 }
 
-/// The maximum number of bytes that are summed at once, so that the 32-bit lanes cannot overflow:
-/// the 16-bit words of 64 KiB add up to 31 bits.
+/// The maximum number of bytes that are summed at once. They are 32,768 words of 16 bits, whose sum
+/// has at most 31 bits. So no 32-bit lane can overflow.
 pub(super) const PART: usize = 64 << 10;
 
 /// The number of bytes in a step of the copying loop: eight blocks. If a step had only one load and
@@ -116,8 +116,8 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     let to = &mut to[..from.len()];
     let end = from.len() - BLOCK;
     if let (Some(last), Some(last_to)) = (from[end..].first_chunk(), to[end..].first_chunk_mut()) {
-        // An incomplete block at the end is copied as the last 32 bytes, which overlap the block
-        // before.
+        // An incomplete block at the end is copied by a store of the last 32 bytes. This store
+        // overlaps the block before, which is harmless.
         store(load(last), last_to);
     }
     let (steps, rest) = from.as_chunks::<STEP>();
@@ -144,15 +144,15 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
 
 /// Sums of 16-bit words in 16-bit columns, which take two and a quarter instructions for 32 bytes.
 ///
-/// A column may overflow. Averages of its words cannot: they give an approximate sum, which is
-/// precise enough to determine how often the column has overflowed.
+/// A column may overflow. So the averages of its words, which cannot overflow, are added as well.
+/// They give an approximate sum, from which it follows how often the column has overflowed.
 struct Columns {
     wrapped: __m256i,
     /// An eighth of the true sums of pairs of columns. As in [`Lanes`], 32,768 is subtracted from
     /// each 16-bit word that is added. Averages are rounded up, so eight times this value is never
-    /// less than the true sum. It exceeds the sum by at most 12 for each step and column, which is
-    /// 49,152 in [`PART`] bytes. That is less than 65,536, the least difference between two sums
-    /// that wrap to the same value.
+    /// less than the true sum. It exceeds the true sum by at most 12 for each step and column,
+    /// which is 49,152 in [`PART`] bytes. Two sums that wrap to the same value differ by at least
+    /// 65,536, so this bound determines which of them is the true one.
     eighths: __m256i,
 }
 
@@ -187,7 +187,8 @@ struct Lanes {
     odd: __m256i,
 }
 
-/// The source of masks for a block: the 32 bytes from offset `n` are a mask for the last `n` bytes.
+/// Masks for the block at the end of the input. The 32 bytes from offset `n` form the mask that
+/// keeps only the last `n` bytes of a block.
 const MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut at = BLOCK;
@@ -258,9 +259,9 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the words of `bytes` after the last whole block. Returns the correction to be added to
-    /// the sum of these lanes: 32,768 for each word in the lanes, including words that the mask
-    /// cleared, plus the last byte if the length is odd.
+    /// Adds the words of `bytes` after the last whole block. Returns the number that the caller
+    /// must add to the sum of these lanes. It makes up for the 32,768 subtracted from each word,
+    /// including the words that the mask cleared. It includes the last byte if the length is odd.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {
@@ -270,7 +271,8 @@ impl Lanes {
             && let Some(mask) = MASK[left..].first_chunk()
             && let Some(block) = even[even.len() - BLOCK..].first_chunk()
         {
-            // The mask clears the words of this block that have been added before.
+            // This block consists of the last 32 bytes, and overlaps the block before. The mask
+            // clears the words that were added with that block.
             self.add(_mm256_and_si256(load(block), load(mask)));
         }
         let blocks = bytes.len() / BLOCK + usize::from(left > 0);

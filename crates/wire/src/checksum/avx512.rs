@@ -9,8 +9,8 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// The code does not use `avx512vbmi2`. Testing for it selects CPUs since Ice Lake and Zen 4,
-// because earlier CPUs reduce their clock rate for 512-bit vectors.
+// The code itself does not use `avx512vbmi2`. Only CPUs since Ice Lake and Zen 4 have this
+// extension. Earlier CPUs reduce their clock rate for 512-bit vectors, so AVX2 is better for them.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;

@@ -133,8 +133,8 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     Sum(portable::copy_and_sum(from, to))
 }
 
-/// Selects the widest vector extension of a CPU that has at least AVX2. The functions are not
-/// inlined, so that callers inline only one test and one call.
+/// Functions that select the widest vector extension of a CPU with at least AVX2. They are not
+/// inlined, so that the code of each caller grows only by the test for AVX2 and a call.
 #[cfg(target_arch = "x86_64")]
 mod widest {
     use super::{avx2::Avx2, avx512::Avx512};

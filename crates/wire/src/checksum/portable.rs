@@ -48,8 +48,8 @@ fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
     words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
-/// Returns the sum over the last `count` bytes of `last`. The caller has summed the bytes before
-/// them.
+/// Returns the sum over the last `count` bytes of `last`. The other bytes of `last` have been
+/// summed before.
 #[inline]
 fn end_of(last: [u8; 8], count: usize) -> u64 {
     (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()
@@ -97,8 +97,9 @@ const fn add(left: u64, right: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Sums of 64-bit words in four lanes. A lane holds the sum of its words modulo 2^64, and the sum
-/// of their upper halves. The sum of their lower halves follows from both, so no carry is lost.
+/// Sums of 64-bit words in four lanes. For each lane, `whole` has the sum of its words modulo 2^64,
+/// and `upper` the sum of the upper halves. The sum of the lower halves follows from the two, so
+/// carries out of 64 bits need not be counted.
 #[derive(Default)]
 struct Lanes {
     whole: [u64; 4],

@@ -41,7 +41,8 @@ fn in_network_order(sum: u16) -> u16 {
     u16::from_be(sum)
 }
 
-/// Words of all ones produce the largest sums that the lanes must hold.
+/// Words of all ones give the largest possible sums, so no lane of any implementation may overflow
+/// with them.
 #[test]
 fn all_ones_of_any_length_carry_correctly() {
     for length in (65_536..65_536 + 64).chain(0..200) {
@@ -179,8 +180,8 @@ proptest! {
         bytes[..2].copy_from_slice(&checksum.to_be_bytes());
         prop_assert!(Sum::of(&bytes).is_valid());
         bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
-        // Zero and all ones represent the same number in ones' complement. So the wrong checksum is
-        // still valid if it replaces one of them by the other.
+        // In ones' complement, zero and all ones represent the same number. If `wrong` changes one
+        // of them into the other, the wrong checksum is therefore valid.
         let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
             || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
         prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());

@@ -54,7 +54,8 @@ pub enum Unreachable {
     NetUnknown = 6,
     /// The destination host does not exist, according to the router.
     HostUnknown = 7,
-    /// The sending host is isolated; obsolete.
+    /// The source host is isolated from the network, according to the router. Routers no longer
+    /// send this code.
     SourceHostIsolated = 8,
     /// Communication with the network is prohibited.
     NetProhibited = 9,

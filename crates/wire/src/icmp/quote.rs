@@ -33,8 +33,8 @@ impl<'a> Quote<'a> {
         Ok(Self { header, payload, bytes })
     }
 
-    /// Creates a quote of the packet at the start of `bytes`, without padding, of at most
-    /// [`Quote::MOST`] bytes.
+    /// Creates a quote from the packet at the start of `bytes`. It ends at the total length of the
+    /// packet, so it excludes padding, and has at most [`Quote::MOST`] bytes.
     ///
     /// # Errors
     /// [`Malformed`] if `bytes` does not begin with a whole IPv4 header.

@@ -31,8 +31,8 @@ impl<'a> Ipv6Quote<'a> {
         Ok(Self { header, transport, bytes })
     }
 
-    /// Creates a quote of the packet at the start of `bytes`, without padding, of at most
-    /// [`Ipv6Quote::MOST`] bytes.
+    /// Creates a quote from the packet at the start of `bytes`. It ends at the payload length of
+    /// the packet, so it excludes padding, and has at most [`Ipv6Quote::MOST`] bytes.
     ///
     /// # Errors
     /// [`Malformed`] if `bytes` does not begin with a whole IPv6 header.

@@ -19,8 +19,8 @@ pub enum Ipv6Content<'a> {
     /// An unfragmented packet. It may have a fragment header, if the fragment is the whole packet
     /// (an atomic fragment, RFC 6946).
     Whole(Ipv6Packet<'a>),
-    /// A fragment. The headers after its fragment header are processed only after reassembly.
-    /// Before, the destination only checks that the first fragment contains all headers.
+    /// A fragment. Until reassembly, the headers after its fragment header are not processed. The
+    /// destination only checks that the first fragment contains all of them.
     Fragment(Ipv6Piece<'a>),
 }
 
@@ -101,8 +101,9 @@ impl<'a> Ipv6Packet<'a> {
     }
 }
 
-/// Returns the reason to discard a packet with a malformed header. A Hop-by-Hop Options header
-/// after other headers is reported to the source as an unknown header (RFC 8200 §4.1).
+/// Returns the reason to discard a packet with the malformed header at which `extensions` has
+/// stopped. If this is a Hop-by-Hop Options header after other headers, the source is told of an
+/// unknown header (RFC 8200 §4.1).
 fn misplaced(extensions: &Ipv6Extensions<'_>, malformed: Malformed) -> Ipv6Refusal {
     match (malformed, extensions.protocol()) {
         (Malformed::Field { .. }, Protocol::HOP_BY_HOP) => {

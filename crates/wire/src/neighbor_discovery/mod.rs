@@ -20,8 +20,8 @@ pub enum NdMessage<'a> {
     /// The parameters of a link, advertised by one of its routers.
     RouterAdvertisement(RouterAdvertisement<'a>),
     /// A request for the MAC address of the target, or a check that the target is still reachable.
-    /// If its source is the unspecified address, the sender checks that no other host uses the
-    /// target address (RFC 4862 §5.4).
+    /// A message from the unspecified address has another purpose: its sender checks that no other
+    /// host uses the target address (RFC 4862 §5.4).
     NeighborSolicitation {
         /// The address of the target, which must not be multicast.
         target: Ipv6Addr,

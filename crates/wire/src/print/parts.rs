@@ -46,7 +46,7 @@ pub(super) fn write_verdict(f: &mut fmt::Formatter<'_>, is_valid: bool) -> fmt::
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) identification: u32,
-    /// The offset of the payload in the payload of the whole packet, in bytes.
+    /// The position of this fragment's payload in the payload of the whole packet, in bytes.
     pub(super) offset: u16,
     /// Do further fragments follow?
     pub(super) more: bool,

@@ -45,8 +45,9 @@ pub(super) fn write(
     write_verdict(f, TcpHeader::verify_checksum(bytes, pseudo).is_ok())
 }
 
-/// Do AE, CWR and ECE of this segment contain the ACE counter of AccECN? Only the handshake
-/// determines that, but two signs are reliable: AE outside a SYN, and an AccECN option (RFC 9768).
+/// Do AE, CWR and ECE of this segment contain the ACE counter of AccECN? That depends on the
+/// handshake, which is not known here. But two signs are reliable: AE outside a SYN, and an AccECN
+/// option (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
     !flags.intersects(TcpFlags::SYN | TcpFlags::RST)

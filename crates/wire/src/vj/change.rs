@@ -11,8 +11,8 @@ pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The bits S, A, W and U. Two of their combinations hardly ever occur as changes of a header, so
-/// these combinations encode the two special cases.
+/// The bits S, A, W and U. Two combinations of them hardly ever describe a real change of a header.
+/// Instead, RFC 1144 uses these two as codes for the special cases below.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
 /// Special case: sequence and acknowledgement number have both grown by the data length of the
 /// previous packet, as when a host echoes typed characters.

@@ -8,14 +8,15 @@ use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, TcpFlags};
 
-/// A header compressor. It stores the last headers of the most recently used connections, from
-/// which the next headers are encoded as differences.
+/// A header compressor. For each of the most recently used connections, it stores the headers of
+/// the previous packet. The next headers of the connection are encoded as differences from them.
 #[derive(Clone, Debug, Default)]
 pub struct VjCompressor {
     slots: [Option<Slot>; VJ_SLOTS],
-    /// The slot of the connection that sent the last TCP packet.
+    /// The slot of the connection to which the previous compressible packet belonged.
     last: Option<u8>,
-    /// The number of TCP packets so far. Slots store it to find the least recently used one.
+    /// The number of compressible packets so far. Each slot stores the value at its last use, by
+    /// which the least recently used slot is found.
     packets: u64,
 }
 
@@ -38,9 +39,9 @@ impl VjCompressor {
         Self::default()
     }
 
-    /// Compresses the IPv4 packet in place, and returns the bytes to send, never more than the
-    /// packet has. Returns the packet unchanged if it is not a TCP segment of an established
-    /// connection.
+    /// Compresses the IPv4 packet in place, and returns the bytes to send, which are never more
+    /// than the packet has. A packet that is not a TCP segment of an established connection is
+    /// returned unchanged.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
         self.packets += 1;
@@ -63,7 +64,8 @@ impl VjCompressor {
         }
     }
 
-    /// Returns the slot of the connection of `saved`, or the least recently used slot.
+    /// Returns the slot of the connection to which `saved` belongs. If it has none, returns the
+    /// least recently used slot.
     fn slot_of(&self, saved: &Saved) -> u8 {
         let knows = |slot: &&Option<Slot>| {
             slot.as_ref()
@@ -133,8 +135,9 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
-        // This is a retransmission or a keep-alive: the peer may have missed a packet, so the
-        // headers are sent uncompressed.
+        // At most the identification and PSH have changed. This is a retransmission, a duplicate
+        // ACK or a keep-alive, so the peer may have missed a packet. The headers are therefore sent
+        // uncompressed.
         return None;
     }
     let identification = now.ip_half(4).wrapping_sub(before.ip_half(4));

@@ -9,13 +9,13 @@ use super::{COMPRESSED, IPV4, IPV6, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, Sum, TcpFlags};
 use thiserror::Error;
 
-/// A header decompressor. It stores the last headers of each connection for which the compressor
-/// uses a slot.
+/// A header decompressor. For each slot that the compressor uses, it stores the headers of the
+/// connection's previous packet.
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
-    /// The slot of the last packet. `None` after an error, because a lost packet may have named
-    /// another slot.
+    /// The slot of the previous packet. `None` after an error, because a packet that was lost may
+    /// have named another slot.
     last: Option<u8>,
 }
 
@@ -24,8 +24,8 @@ pub struct VjDecompressor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VjError {
-    /// The packet does not name its connection, and the connection of the previous packet is
-    /// unknown: at the start, or after an error (RFC 1144 §4.1).
+    /// The packet does not name its connection, so it belongs to that of the previous packet. But
+    /// there is no previous packet, or it may have been lost in an error (RFC 1144 §4.1).
     #[error("a compressed packet names no connection, and the one before it is not known")]
     UnknownConnection,
     /// The packet names a slot that holds no header or does not exist.
@@ -50,8 +50,8 @@ impl VjDecompressor {
         Self::default()
     }
 
-    /// Records that the serial line has lost or damaged bytes. Packets that do not name their
-    /// connection are rejected until a packet names its connection.
+    /// Records that the serial line has lost or damaged bytes. From now on, packets that do not
+    /// name their connection are rejected. This ends with a packet that names its connection.
     pub const fn note_error(&mut self) {
         self.last = None;
     }
@@ -88,9 +88,9 @@ impl VjDecompressor {
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
         let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
-        // Verifies that the serial line has not damaged the header. In packets with compressed
-        // headers this is not possible, because the decompressor computes their IP checksum (RFC
-        // 1144, note 49).
+        // Checks by the IP checksum that the serial line has not damaged the header. Packets with
+        // compressed headers cannot be checked in this way, because they do not contain the IP
+        // checksum: the decompressor computes it (RFC 1144, note 49).
         if Sum::of(&packet[..shape.ip]).finish() != 0 {
             return Err(VjError::Malformed);
         }

@@ -1,4 +1,4 @@
-//! The last headers of a connection, which both endpoints of a serial line keep.
+//! The headers of a connection's previous packet, which both endpoints of a serial line keep.
 
 use crate::{Ipv4Header, Sum, TcpFlags, TcpHeader};
 
@@ -31,7 +31,7 @@ impl Shape {
     }
 }
 
-/// The IP and TCP headers of the last packet of a connection.
+/// The IP and TCP headers of the previous packet of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Saved {
     bytes: [u8; ROOM],

@@ -7,8 +7,8 @@ use linerate_wire::{Ipv4Packet, Segment, TcpFlags, TcpHeader};
 /// The number of packets that the test sends.
 const PACKETS: u32 = 30_000;
 
-/// A pseudo-random generator (xorshift). Its seed is fixed, because one damaged packet in 65,536
-/// passes a checksum of 16 bits and would fail the test.
+/// A pseudo-random generator (xorshift). A checksum of 16 bits accepts one damaged packet in
+/// 65,536, which would fail the test. So the seed is fixed, to one with which this does not happen.
 struct Random(u32);
 
 impl Random {
@@ -80,13 +80,15 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // The sender detects a loss after some more packets, as by a timeout.
+        // After a loss, the sender still sends some more packets before it retransmits, as if it
+        // detected the loss by a timeout.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);
         let mut bytes = line.compress(&packet);
         match random.below(40) {
-            // There are two kinds of loss: the framing detects the first kind, but not the second.
+            // In the first kind of loss, the framing detects the damage, and the decompressor is
+            // told of it. In the second kind, the packet vanishes without a sign.
             0 => {
                 line.decompressor.note_error();
                 is_behind = true;

@@ -117,8 +117,8 @@ fn differences_that_have_no_encoding_are_sent_whole() {
         |next| next.seq += 65_536,
         // The urgent pointer has changed in a segment without URG, which cannot be encoded.
         |next| (next.ack, next.urgent) = (2_001, 1),
-        // Nothing has changed, and the previous packet had data. This is a retransmission, whose
-        // headers are sent uncompressed.
+        // Nothing has changed, although the previous packet had data. So this is a retransmission,
+        // whose headers are sent uncompressed.
         |_| (),
     ];
     for change in changes {
@@ -141,8 +141,9 @@ fn a_connection_is_named_when_it_changes() {
     };
     line.carry(&segment(1, 1));
     line.carry(&segment(2, 1));
-    // The second connection has slot 1. Within a connection, the identification stays equal instead
-    // of growing by one. So its difference, zero, is encoded in three bytes (I, 0x20).
+    // The second connection has slot 1. Within a connection, the identification stays equal,
+    // although it should grow by one. So its difference, zero, is encoded: by the bit I (0x20) and
+    // three bytes.
     assert_eq!(line.carry(&segment(2, 2))[0], 0xaf);
     assert_eq!(line.carry(&segment(1, 2))[..2], [0xef, 0]);
     assert_eq!(line.carry(&segment(1, 3))[0], 0xaf);
