@@ -1,5 +1,5 @@
 //! The targets of the benchmark: ratios of processor time between each peer and linerate, and
-//! between linerate and the floor.
+//! between linerate and the floor, which moves the same bytes without a protocol.
 
 use crate::figures::Figure;
 use serde::Serialize;
@@ -28,7 +28,8 @@ enum Kind {
     Floor,
     /// Minimum ratio of linerate's time with one shard to its time with two shards on two cores.
     Cores,
-    /// Maximum ratio of linerate's time with many connections or with loss to its usual time.
+    /// Maximum ratio of linerate's time with many connections to its time with one connection, or
+    /// of its time with loss to its time without loss.
     Harder,
 }
 
@@ -65,8 +66,8 @@ const BARS: [(&str, &str, f64); 25] = [
     ("tap-receive", "smoltcp", 1.2),
     ("tap-vnet-send", "smoltcp", 1.2),
     ("tap-vnet-receive", "smoltcp", 1.3),
-    // gVisor's link on a file descriptor does not support TAP devices with offloads, so it is
-    // measured on a packet socket instead.
+    // These targets are measured on a packet socket, because gVisor's link on a file descriptor
+    // does not support TAP devices with offloads.
     ("packet-vnet-send", "gvisor", 2.5),
     ("packet-vnet-receive", "gvisor", 2.5),
     ("tap-vnet-send", "kernel", 1.5),
@@ -76,7 +77,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("xdp-receive", "kernel", 1.3),
 ];
 
-/// Returns the targets for which both contenders were measured, with the ratios reached.
+/// Returns the targets whose contender was measured, with the ratios reached.
 pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     let of = |work, contender| {
         figures.iter().find(move |figure| (figure.work, figure.contender) == (work, contender))

@@ -15,7 +15,7 @@ pub struct Child {
     version: String,
     /// The workloads that the process can perform.
     works: &'static [Work],
-    /// Divisor of the amount of work for this contender.
+    /// The number by which the amount of work is divided for this contender.
     share: u64,
     process: std::process::Child,
     /// Standard input of the process. When this value is dropped, the input is closed first

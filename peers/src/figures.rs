@@ -39,7 +39,7 @@ pub struct Figure {
     pub nanoseconds: Spread,
     /// Ratio of the contender's time to linerate's time in the same round.
     pub times_linerate: Spread,
-    /// Frames per unit of work in the last round: from the client to the server, and from the
+    /// Frames per unit of work in the final round: from the client to the server, and from the
     /// server to the client.
     pub frames: [f64; 2],
     /// Processor time per unit of work in each round, in nanoseconds and in the order of the
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
-        // In the second round, a slow machine affects both contenders. Only times of one round are
-        // comparable.
+        // In the second round, the machine is slow, so both contenders take much longer. The ratio
+        // of their times within that round is still valid.
         let rounds =
             [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];

@@ -74,9 +74,9 @@ pub fn serve_veth_pairs() -> Result<(), String> {
     )
 }
 
-/// Selects CUBIC as congestion control, or Reno if the network namespace does not permit CUBIC;
-/// without loss both behave alike. The machine's default may be paced, and pacing would make the
-/// thread poll.
+/// Selects CUBIC as congestion control, or Reno if the network namespace does not permit CUBIC.
+/// Without loss, CUBIC and Reno behave alike. The machine's default may be a paced congestion
+/// control. Paced segments leave with a delay, for which the thread would have to wait by polling.
 pub fn choose_control() -> Result<(), String> {
     let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)

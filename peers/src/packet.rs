@@ -31,7 +31,8 @@ pub fn linerate() -> Candidate {
     start("linerate", 1)
 }
 
-/// Returns gVisor on a packet socket as a contender. It transfers a quarter of the amount.
+/// Returns gVisor on a packet socket as a contender. It does a quarter of the work of linerate,
+/// because it is slow.
 pub fn gvisor() -> Candidate {
     start("gvisor", 4)
 }

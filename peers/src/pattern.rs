@@ -8,7 +8,8 @@ use bytes::Bytes;
 /// are detected.
 const PERIOD: usize = 251;
 
-/// The periodic pattern, of which one piece and one period are kept in memory.
+/// The periodic pattern. Memory holds one piece and one further period, so that a piece can begin
+/// at any byte of the period.
 pub struct Pattern(Bytes);
 
 impl Pattern {

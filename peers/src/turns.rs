@@ -13,9 +13,9 @@ pub struct Rounds {
     pub taken: Vec<Vec<Taken>>,
 }
 
-/// Runs every contender that can perform the workload once per round. Each round begins with
-/// another contender. A warm-up round comes first: it verifies the received data, and is not
-/// counted.
+/// Runs every contender that can perform the workload once per round. The contender that runs first
+/// changes from round to round. Before the rounds, a warm-up round verifies the received data, and
+/// is not counted.
 ///
 /// # Errors
 /// A message with the contender whose run failed, and the cause.

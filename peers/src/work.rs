@@ -147,8 +147,8 @@ impl Work {
     }
 
     /// Returns the number of frames that a receiver takes in one turn, after which it may
-    /// acknowledge. A receiver that sends only one acknowledgement per turn must choose a smaller
-    /// number in `BulkAcks`.
+    /// acknowledge. In `BulkAcks`, a receiver that sends only one acknowledgement per turn must
+    /// choose a smaller number.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,

@@ -64,8 +64,8 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
-            // The client prints the flood's packets per second where other clients print
-            // nanoseconds.
+            // The client of a flood prints a number of packets per second. `answer` reads it as
+            // nanoseconds, which other clients print.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();

@@ -75,13 +75,14 @@ struct Figures {
     rate_down: [f64; 2],
     /// Growth of the gateway's resident memory per idle flow, in bytes.
     idle_flow: f64,
-    /// Growth of the gateway's resident memory per flow that remains five seconds after all flows
-    /// were closed, in bytes.
+    /// Resident memory of the gateway five seconds after all flows were closed, minus its memory
+    /// before they were opened, in bytes per flow.
     after_close: f64,
     /// Processor time of the gateway per connection, in microseconds. A connection carries one byte
     /// in each direction.
     connection: f64,
-    /// Number of such connections per second, which are opened one after the other.
+    /// Number of connections per second, if connections with one byte in each direction are opened
+    /// one after the other.
     connections: f64,
     /// Whether the client receives the answer to an upload that it ends with a half-close.
     half_close: bool,
@@ -130,8 +131,9 @@ pub fn start(words: &[String]) -> Result<(), String> {
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // pasta gives up root and becomes another user. A user namespace has no other users, so one is
-    // created only if this process is not root.
+    // pasta refuses to run as root and becomes another user. A new user namespace contains no other
+    // user, so none is created if this process is root. Without root, a network namespace needs
+    // one.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;

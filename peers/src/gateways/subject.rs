@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Address of the client on the TUN device that this program creates for a gateway.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// ID of the user and of the group as which pasta runs, because pasta refuses to run as root.
+/// ID of the user and of the group as which pasta is started, because it refuses to run as root.
 const UNPRIVILEGED: u32 = 65_534;
 /// Address of the default router on the TUN device that this program creates for a gateway.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);

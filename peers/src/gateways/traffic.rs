@@ -32,11 +32,12 @@ pub enum Direction {
 /// The server. The first byte that a client sends selects the service:
 ///
 /// - `u`: the server reads a number of eight bytes, discards as many bytes as the number says, and
-///   answers with one byte. So an upload does not depend on a half-close, which ipstack loses.
-///   Likewise, a client does not wait for the end of a download.
+///   answers with one byte. The number replaces a half-close at the end of the upload, because
+///   ipstack loses a half-close.
 /// - `h`: the server discards the bytes that follow, and answers with one byte when the stream has
 ///   ended.
-/// - `d`: the server reads a number of eight bytes, and sends as many bytes as the number says.
+/// - `d`: the server reads a number of eight bytes, and sends as many bytes as the number says. The
+///   client knows the number, so it does not wait for the end of the stream.
 /// - `e` or any other byte: the server returns each byte that follows.
 #[derive(Debug)]
 pub struct Server {
@@ -253,8 +254,8 @@ pub fn run_client(words: &[&str]) -> Result<(), String> {
     let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
     let process = process.parse().map_err(|_| "no process".to_owned())?;
     join(process).map_err(|error| error.to_string())?;
-    // A gateway may have created this network namespace, which then has the machine's default
-    // congestion control.
+    // Selects Reno here as well: if the gateway has created this network namespace, the namespace
+    // still has the machine's default congestion control.
     super::network::pin_reno()?;
     let server = server.parse().map_err(|_| "no server".to_owned())?;
     let started = Instant::now();

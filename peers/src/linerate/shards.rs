@@ -111,8 +111,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // The hosts continue to run. The first shard answers ARP requests, which the other shards
-        // need until they have opened their connections.
+        // This thread runs its hosts until all shards have opened their connections. The first
+        // shard must answer the ARP requests of the other shards.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }

@@ -52,7 +52,7 @@ impl<S: OnTap> Ends<S> {
     }
 
     /// Waits until a frame or data may have arrived. Returns at once if `moved` is true, because
-    /// the last turn has then moved data.
+    /// the turn before this call has moved data, and more may follow.
     pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
         if moved {
             return Ok(());
@@ -61,7 +61,8 @@ impl<S: OnTap> Ends<S> {
         wait(&mut [link, PollFd::new(&kernel.0, PollFlags::IN)])
     }
 
-    /// Runs turns of the stack, so that the last segments of an aborted connection are exchanged.
+    /// Runs a few turns of the stack, in which the final segments of an aborted connection are
+    /// exchanged.
     pub fn exchange_last_segments(&mut self) -> Result<(), String> {
         for _ in 0..4 {
             self.stack.turn()?;

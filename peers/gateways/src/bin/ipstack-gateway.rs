@@ -6,8 +6,8 @@ use tokio::net::TcpStream;
 
 /// Length in bytes of the headers of a segment over IPv4 without options.
 const HEADERS: u16 = 40;
-/// Number of bytes that the crate passes on per received segment. The rest of a larger segment
-/// would wait for the next segment.
+/// Maximum number of bytes of a received segment that the crate passes on at once. The rest of a
+/// larger segment waits until the next segment arrives.
 const LARGEST: u16 = 8_192;
 
 #[tokio::main]
@@ -16,8 +16,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mtu = u16::try_from(mtu)?;
     let segment = mtu.saturating_sub(HEADERS);
     let mut tcp = TcpConfig::default();
-    // Without this option, the client sends segments of 536 bytes. With segments larger than
-    // `LARGEST`, uploads stall.
+    // Announces the MSS to the client. Without this option, the client sends segments of 536 bytes.
+    // With an MSS above `LARGEST`, uploads would stall.
     tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(segment.min(LARGEST))]);
     // The crate has no window scaling, so a window has at most 65,535 bytes. The crate sends a
     // whole segment if fewer bytes than `max_unacked_bytes` are in flight, so this limit is the
