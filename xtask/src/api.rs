@@ -155,7 +155,8 @@ fn items(source: &str) -> Vec<String> {
         let opens = item.ends_with('{');
         let item = tidy(&item);
         if is_impl {
-            // An implementation of a trait is listed as an item. Its methods follow from the trait.
+            // An implementation of a trait is listed as one item. Its methods are not listed,
+            // because the trait determines them.
             context.clone_from(&item);
             if item.contains(" for ") && !item.contains("sealed::") {
                 found.push(item);
@@ -171,7 +172,7 @@ fn items(source: &str) -> Vec<String> {
     found
 }
 
-/// Does the text reach an item's body, or its end?
+/// Is the text of an item complete, up to its body or its end?
 fn ends_item(item: &str) -> bool {
     let count = |character| item.matches(character).count();
     let is_closed = count('(') == count(')') && count('[') == count(']');

@@ -130,8 +130,8 @@ fn build(target: &str) -> Result<PathBuf, Error> {
         &machine,
         "--manifest-path",
     ]);
-    // With an explicit target triple, the flags do not apply to build scripts and procedural
-    // macros.
+    // The arguments name the target triple explicitly. So the flags apply to the fuzz program, but
+    // not to build scripts and procedural macros.
     let status = command.arg(root().join(MANIFEST)).env("RUSTFLAGS", FLAGS.join(" ")).status();
     let command = || "cargo build".to_owned();
     let status = status.map_err(|source| Error::Start { command: command(), source })?;

@@ -14,7 +14,7 @@ const FOLDER: &str = "target/pictures";
 /// Maximum size of a picture in bytes.
 const MOST: u64 = 150_000;
 /// Arguments of the diagnosis in a picture: a simulated path of 20 Mb/s and 100 ms with a send
-/// buffer of 64 KiB. The limit of this path is the same on every machine.
+/// buffer of 64 KiB. Because the path is simulated, the diagnosis does not depend on the machine.
 const DIAGNOSED: &str = "sim:wan-codel --set one.send_buffer=65536";
 /// Width and height of the drawn page, in pixels.
 const PAGE: (u32, u32) = (1_000, 1_240);

@@ -25,8 +25,8 @@ pub(crate) struct Use {
 }
 
 /// Returns a command that runs the `cargo` by which this program was started. The command does not
-/// inherit the variables that describe the package of this program: build scripts that read them
-/// would run again, and their crates would be built again.
+/// inherit the variables that describe the package of this program. Otherwise cargo would run the
+/// build scripts that read these variables again, and rebuild their crates.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

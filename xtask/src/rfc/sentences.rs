@@ -93,8 +93,8 @@ fn is_header(line: &str) -> bool {
     line.starts_with("RFC ")
 }
 
-/// Returns the section number or the appendix letter if the line is a heading. Headings are not
-/// indented, in contrast to lines of a table of contents, which may also have dots.
+/// Returns the section number or the appendix letter if the line is a heading. A heading is not
+/// indented. A line of a table of contents usually is, and otherwise it has dots before the page.
 fn heading(line: &str) -> Option<&str> {
     let (is_appendix, line) = match line.strip_prefix("Appendix ") {
         Some(line) => (true, line),

@@ -240,8 +240,8 @@ impl Table {
         faults
     }
 
-    /// Compares the counts in the head with the sentences of the RFC's text. Advice without a key
-    /// word cannot be counted.
+    /// Compares the counts in the head with the sentences of the RFC's text. The count of advice
+    /// (REC) is left out, because sentences without a key word cannot be found.
     pub(crate) fn faults_of_text(&self, sentences: &[Sentence]) -> Vec<Fault> {
         let Some(head) = &self.sentences else { return Vec::new() };
         let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);

@@ -53,7 +53,8 @@ fn check_files(root: &Path, config: &Config, paths: &[PathBuf]) -> Result<Vec<Fi
     let mut found = Vec::new();
     for path in paths {
         for (file, language) in files::list(root, path)? {
-            // The configuration contains the retired terms themselves.
+            // The configuration is not checked, because it must contain the retired terms
+            // themselves.
             if file == Path::new(config::FILE) {
                 continue;
             }

@@ -5,7 +5,8 @@ use super::piece::{Kind, Piece};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All retired terms, and the allowed terms that contain a retired term, by their first word.
+/// All retired terms, and the allowed terms that contain a retired term, grouped by their first
+/// word.
 #[derive(Debug)]
 pub(super) struct Vocabulary<'a> {
     by_first_word: HashMap<&'a str, Vec<Term<'a>>>,
