@@ -150,10 +150,7 @@ impl StackMachine {
         options: &ListenOptions,
     ) -> Result<(), Errno> {
         let handle = self.host.stack_mut().tcp_listen(local, options).map_err(errno)?;
-        self.sockets.replace(
-            fd,
-            Socket::Listener { handle, has_incoming: false, options: Box::new(*options) },
-        );
+        self.sockets.replace(fd, Socket::Listener { handle, options: Box::new(*options) });
         Ok(())
     }
 
@@ -162,10 +159,7 @@ impl StackMachine {
         let keep_alive = self.keep_alive;
         let listener = match self.sockets.get_mut(fd) {
             None => return Some(Err(Errno::BADF)),
-            Some(Socket::Listener { handle, has_incoming, .. }) => {
-                *has_incoming = false;
-                *handle
-            }
+            Some(Socket::Listener { handle, .. }) => *handle,
             Some(_) => return Some(Err(Errno::INVAL)),
         };
         match self.host.stack_mut().tcp_accept(listener) {

@@ -48,7 +48,10 @@ impl StackMachine {
                 (flag(IN, is_readable) | OUT) & entry.events
             }
             Some(Socket::Unconnected { .. }) => HANG_UP | OUT & entry.events,
-            Some(Socket::Listener { has_incoming, .. }) => flag(IN, *has_incoming) & entry.events,
+            Some(Socket::Listener { handle, .. }) => {
+                let listener = self.host.stack().tcp_listen_statistics(*handle);
+                flag(IN, listener.is_ok_and(|counted| counted.acceptable > 0)) & entry.events
+            }
             Some(Socket::Connection { handle, connecting, is_error_taken, .. }) => {
                 let Some(connection) = self.host.stack().tcp(*handle) else { return INVALID };
                 let state = connection.state();

@@ -14,8 +14,6 @@ pub(super) enum Socket {
     /// A listening TCP socket.
     Listener {
         handle: ListenHandle,
-        /// Whether an incoming connection has been announced since the last `accept`.
-        has_incoming: bool,
         /// The options with which the listener was created.
         options: Box<ListenOptions>,
     },
@@ -135,13 +133,6 @@ impl Sockets {
     }
 
     pub(super) fn note_incoming(&mut self, listener: ListenHandle) {
-        for (socket, _) in self.list.values_mut() {
-            if let Socket::Listener { handle, has_incoming, .. } = socket
-                && *handle == listener
-            {
-                *has_incoming = true;
-            }
-        }
         self.note(
             |socket| matches!(socket, Socket::Listener { handle, .. } if *handle == listener),
         );
