@@ -130,7 +130,6 @@ impl<H: Handle> Socket<H> {
     /// # Errors
     /// The error of `attempt`; `WouldBlock` if `limit` forbids waiting; [`Error::TimedOut`] after
     /// the time in `limit`; the reason why the host has stopped.
-    /// host has stopped.
     pub(crate) fn block_within<T>(
         &self,
         direction: Direction,

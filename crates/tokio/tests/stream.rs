@@ -90,6 +90,7 @@ macro_rules! program {
             /// Connects configured sockets, and uses the calls of a stream that do not wait.
             async fn configured() {
                 let socket = TcpSocket::new_v4().unwrap();
+                assert!(!socket.reuseaddr().unwrap());
                 socket.set_reuseaddr(true).unwrap();
                 assert!(socket.reuseaddr().unwrap());
                 socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -90,7 +90,7 @@ impl TcpSocket {
             local,
             is_bound: false,
             config,
-            reuse_address: true,
+            reuse_address: false,
             only_v6: false,
             service,
         };
@@ -194,8 +194,8 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the value that [`TcpSocket::set_reuseaddr`] has recorded. The default is true,
-    /// because hosts always allow this reuse.
+    /// Returns the value that [`TcpSocket::set_reuseaddr`] has recorded; false by default, as in
+    /// `tokio::net`.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
