@@ -97,8 +97,9 @@ fn try_to_open(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // The path is a symbolic link whose target does not exist yet, so the target is
-                // tested.
+                // The path exists but cannot be found when opened, so it is a symbolic link whose
+                // target does not exist yet. The function then tests whether the target can be
+                // created.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }

@@ -84,8 +84,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = seed.map_or_else(plants::fixed, plants::drawn);
     let alone = plants.iter().map(|plant| (plant.name.clone(), false, plant));
-    // Each path of the kernel's TCP is diagnosed a second time, beside the bystander process. Such
-    // a diagnosis need not name a limit, but must not name a wrong one.
+    // Each path of the kernel's TCP is diagnosed a second time, while the bystander process uses a
+    // CPU half of the time. That diagnosis need not name a limit, but must not name a wrong one.
     let disturbed = plants
         .iter()
         .filter(|plant| matches!(plant.place, Place::Kernel(_) | Place::Loopback { .. }))

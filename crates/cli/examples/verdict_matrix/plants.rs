@@ -353,8 +353,9 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for buffer in [draw.log(20_000, 60_000), draw.log(60_000, 200_000)] {
         let (delay, why) = (draw.log(5, 40), draw.congestion());
-        // The kernel charges a send buffer with twice the size of the data. At most half of
-        // `buffer` is therefore in flight, which determines the planted rate.
+        // The kernel charges a send buffer with twice the size of its data. At most half of
+        // `buffer` is therefore in flight during a round trip, which takes twice `delay`. That
+        // gives the planted rate.
         let path = draw.path(delay, buffer / 2 * 1_000 / (2 * delay));
         let near = set(WMEM, &format!("4096 {} {buffer}", buffer / 2));
         plants.push(with("drawn-send", "send-buffer", why, Kernel { near, ..path }));
@@ -393,7 +394,7 @@ fn drawn_on_the_path(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for _ in 0..2 {
         let (delay, megabits) = (draw.log(2, 40), draw.log(3, 100));
-        // A queue of one to four bandwidth-delay products, and at least 30 KB.
+        // The queue holds one to four bandwidth-delay products, but at least 30 KB.
         let product = megabits * 2 * delay / 8;
         let queue = (draw.log(10, 40) * product / 10).max(30);
         let impairments = format!("delay={delay}ms,tx.rate={megabits}Mb/s,tx.queue={queue}KB");

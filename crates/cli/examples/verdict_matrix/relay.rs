@@ -28,8 +28,8 @@ const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    // Each plant gets new namespaces. In shared namespaces, the settings of one plant, and the
-    // metrics of a peer that the kernel caches, would affect the next plant.
+    // Each planted limit gets new namespaces. In shared namespaces, the settings of one planted
+    // limit would affect the next one. So would the metrics of a peer that the kernel caches.
     let (near_network, far_network) = (Network::new()?, Network::new()?);
     let relay = if kernel.is_direct {
         connect_by_veth(kernel, &near_network, &far_network)?;

@@ -154,8 +154,8 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // A TCP socket reports every expected error above. A UDP socket reports only
-            // `ConnectionRefused`.
+            // A TCP socket reports all errors that this test expects. A UDP socket reports only
+            // `ConnectionRefused`, so UDP is tested only with that error.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());
@@ -224,8 +224,8 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
         stream.read_exact(&mut [0; 6]).unwrap();
         assert!(get(&metrics).contains("flows{state=\"tcp\"} 1"));
         gateway.interrupt();
-        // The test waits until the gateway has handled the signal. From then on, the gateway
-        // refuses new connections.
+        // The gateway refuses new connections only after it has handled the signal. The test
+        // therefore connects until it is refused.
         let mut attempts = 0;
         while let Ok(another) = clients.run(move || TcpStream::connect(server)) {
             drop(another);

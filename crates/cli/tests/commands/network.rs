@@ -71,8 +71,8 @@ fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
         let mut sink = kernels_sink(&far);
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        // A run of 1 TiB never finishes. Every run therefore takes the maximum time that the budget
-        // allows for one run.
+        // A run of 1 TiB never finishes. Every run therefore takes its maximum time, which is a
+        // part of the budget.
         let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
                      --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
@@ -160,8 +160,8 @@ fn kernels_sink(far: &Network) -> Background {
 /// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // There is no time budget, because it would end the runs with small buffers before all bytes
-    // arrive.
+    // The time budget is switched off, because it would end the runs with small buffers before all
+    // bytes arrive.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =

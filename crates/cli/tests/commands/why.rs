@@ -53,8 +53,8 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     let name = file.to_str().unwrap();
     let words = ["why", "--on", "sim:10-gbe-pair", "--set", "sender.machine.scale=8", "--watch"];
     let mut watch = Background::start(&[&words[..], &["--prometheus", name]].concat());
-    // The command writes the file after it has printed the line of a verdict. The second line
-    // therefore shows that the file of the first verdict exists.
+    // The command prints the line of a verdict before it writes the file of that verdict. After the
+    // second line, the file of the first verdict therefore exists.
     for _ in 0..2 {
         let line = watch.line();
         assert!(line.starts_with("sender-cpu: "), "{line}");

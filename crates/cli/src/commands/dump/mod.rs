@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
     let numbers = (!args.absolute).then(SequenceNumbers::default);
     if args.file.as_os_str() == "-" {
-        // Standard input may be a live capture, so every packet is printed at once.
+        // Standard input may be a live capture, so every packet is printed as soon as it is read.
         let reader = CaptureReader::new(io::stdin().lock());
         return dump(reader, true, numbers, interrupt, failure);
     }

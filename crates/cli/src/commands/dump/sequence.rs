@@ -57,8 +57,9 @@ impl SequenceNumbers {
         }
         let seq = self.base(Direction { from, to }, segment.seq);
         let has_ack = flags.contains(TcpFlags::ACK);
-        // If the other direction has no base yet, this is taken as the acknowledgement of its SYN.
-        // A SYN occupies one sequence number, so the base is one below the acknowledgement number.
+        // The other direction may have no base yet, because its SYN was not captured. This number
+        // is then taken as the acknowledgement of that SYN. A SYN occupies one sequence number, so
+        // the base is one less.
         let ack = if has_ack {
             self.base(Direction { from: to, to: from }, segment.ack - 1)
         } else {

@@ -43,7 +43,8 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
 fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), InterfaceError> {
     KernelInterface::loopback()?.set_up()?;
     let pairs = || args.addresses.as_chunks().0.iter();
-    // Containers often disable IPv6 by default, so IPv6 is enabled explicitly if it is used.
+    // Containers often disable IPv6 by default. It is therefore enabled explicitly if a client has
+    // an IPv6 address.
     if pairs().any(|[client, _]| client.address().is_ipv6()) {
         interface.enable_ipv6()?;
     } else {

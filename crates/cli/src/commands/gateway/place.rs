@@ -58,8 +58,8 @@ pub(super) fn open_inside(
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
-    // Without FD_CLOEXEC, the child process inherits this descriptor. No other child inherits it,
-    // because no other thread starts a process at this time.
+    // FD_CLOEXEC is cleared, so that the child process inherits this descriptor. No other child
+    // inherits it, because no other thread starts a process at this time.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
@@ -102,8 +102,8 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     };
     let listener = UnixListener::bind(path).map_err(cannot)?;
     let stream = listener.accept().map_err(cannot);
-    // The path has served its only client, whose stream remains open. After the path is removed, no
-    // other program can connect to it.
+    // Only one client is served, and its stream stays open without the path. The path is removed,
+    // so that no other program can connect.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
 }

@@ -71,8 +71,8 @@ pub(super) fn with_neighbour<T>(
         let outcome = work(near);
         stop.raise();
         match neighbour.join() {
-            // The near end closes the line when it has finished, which is a link error for the far
-            // end only. The error is therefore ignored.
+            // The near end closes the line when its work is done. The far end then reports a link
+            // error, which is expected and therefore ignored.
             Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
             Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
             Err(panic) => std::panic::resume_unwind(panic),

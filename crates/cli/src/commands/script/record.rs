@@ -78,8 +78,8 @@ impl Capture {
                 bytes: &packet.bytes,
             });
         }
-        // Times in a capture file should not decrease. The packets of each script therefore begin
-        // after those of the previous script.
+        // Times in a capture file should not decrease. The packets of the next script therefore
+        // begin after those of this script.
         self.begin += report.took;
     }
 

@@ -283,8 +283,9 @@ impl SweepArgs {
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
         let LinkArgs { vlan, header_compression } = self.address.link;
         let Some(link) = link else {
-            // `--header-compression` is excluded from this check, because it also applies to
-            // `serial:BAUD`, which uses no interface. `Plan::new` checks that option instead.
+            // `need_none` refuses options that apply only to an interface. `--header-compression`
+            // is left out of its check, because it also applies to `serial:BAUD`. `Plan::new`
+            // checks that option instead.
             let link = LinkArgs { vlan, header_compression: None };
             return AddressArgs { link, ..self.address.clone() }.need_none().map(|()| None);
         };
@@ -312,9 +313,8 @@ impl SweepArgs {
                 folder.display()
             ))
         };
-        // The engine is compared first, so that the error names `--on`. Otherwise, other saved
-        // values would be refused first, because they have no meaning on the engine of the command
-        // line.
+        // The engine is compared first, so that the error names `--on` if it differs. Otherwise the
+        // error would name another saved option, which has no meaning on the new engine.
         if self.on.as_ref().is_some_and(|on| !on.is_of(kept)) {
             return Err(differs("--on"));
         }
@@ -341,7 +341,8 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
         baud: base.baud,
-        // On an interface, header compression belongs to `host`, and this field remains as it is.
+        // In a sweep on an interface, header compression is a setting of `host`. This field then
+        // keeps the value of `base`.
         header_compression: compression
             .filter(|_| base.on != BenchKind::Interface)
             .or(base.header_compression),

@@ -22,7 +22,8 @@ use std::io::{self, Write};
 /// files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
-    // The path of the program is not recorded, because it does not affect the result.
+    // The first word of the command line, the path of the program, is replaced by `linerate`,
+    // because it does not affect the result.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
     if !args.quiet {

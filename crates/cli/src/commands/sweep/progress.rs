@@ -62,7 +62,8 @@ impl Live {
             size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
         let style = Style { colour: std::env::var_os("NO_COLOR").is_none(), width };
         let line: String = line.chars().take(width).collect();
-        // The map leaves two rows free: one for `line`, one for the cursor below the map.
+        // The map is cut to leave two rows of the terminal: one for `line`, one for the cursor
+        // below the map.
         let text = format!("{line}\n{}", self.map.text(style, height.saturating_sub(2)));
         self.erase();
         // Errors are ignored: the sweep continues if standard error is closed.

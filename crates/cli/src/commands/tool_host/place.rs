@@ -19,8 +19,8 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     };
     let peer = Peer { host: host.to_owned(), port: 0 };
     if host.contains('%') {
-        // A zone of the address has no meaning for linerate's host, which has only one interface.
-        // The zone is resolved nevertheless, so that a misspelt interface name is reported.
+        // linerate's host has only one interface, so the zone of the address has no effect. The
+        // zone is resolved nevertheless, so that a misspelt interface name is reported.
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
@@ -48,8 +48,8 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // The link shares the MAC address of the kernel. The kernel and linerate's host would both
-        // form the same link-local IPv6 address from it.
+        // On such a link, linerate's host would have the MAC address of the kernel's interface.
+        // Both would form the same link-local IPv6 address from it, so `--autoconf` is refused.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"

@@ -264,9 +264,9 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
-            // At half the rate, only half as many packets are sent in a given time. The transfer is
-            // therefore longer than with other interventions, so that enough packets are lost to
-            // compare loss rates.
+            // A sender that is paced at half the rate sends only half as many packets in a given
+            // time. This run is therefore longer than those with other interventions. Otherwise too
+            // few packets would be lost to compare loss rates.
             NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
                 (Some(change), FIRST_SHARE * total)
             }
