@@ -46,8 +46,8 @@ impl Client {
         let control = network.dial(peer, plain, TIMEOUT).map_err(Iperf3Error::Unreachable)?;
         control.set_write_timeout(Some(TIMEOUT))?;
         let cookie = Cookie::random()?;
-        // If the peer is not an iperf3 server, it sends other bytes than this state, sends nothing,
-        // or closes the connection.
+        // An iperf3 server answers the cookie with the state `ParamExchange`. Another kind of peer
+        // sends other bytes, sends nothing, or closes the connection.
         let greeted = cookie
             .send(&control)
             .and_then(|()| expect_state(&control, State::ParamExchange, TIMEOUT));
@@ -102,8 +102,8 @@ impl Client {
     /// The server violates the protocol, or the connection failed.
     pub fn end(self, bytes: &[u64], time: Duration) -> Result<Results, Iperf3Error> {
         send_state(&self.control, State::TestEnd)?;
-        // If the server sends the data, it reads `TestEnd` only after its final write, so its reply
-        // may be late.
+        // A server that sends the data reads `TestEnd` only after its final write, so this answer
+        // to `TestEnd` may come late.
         expect_state(&self.control, State::ExchangeResults, TIMEOUT)?;
         #[allow(clippy::cast_precision_loss, reason = "a number of JSON")]
         let stream = |(index, &bytes): (usize, &u64)| StreamResults {

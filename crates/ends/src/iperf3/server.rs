@@ -236,8 +236,8 @@ impl Shared<'_> {
         if test.streams.len() < wanted {
             return Err(Iperf3Error::TimedOut);
         }
-        // All streams have arrived. A further connection with the cookie of this test is rejected,
-        // because no more streams are wanted.
+        // All streams have arrived, and no more are wanted. From now on, a connection with the
+        // cookie of this test is rejected.
         test.wanted = 0;
         Ok(std::mem::take(&mut test.streams))
     }
@@ -310,7 +310,8 @@ impl Transfer {
                 let is_over = &is_over;
                 let carry = move || self.carry(stream, clock, is_over);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, carry) {
-                    // The threads that already serve other streams end when this flag is set.
+                    // No thread can be started for this stream. The flag ends the threads that
+                    // already serve other streams.
                     is_over.store(true, Ordering::Relaxed);
                     return Err(error.into());
                 }
@@ -318,9 +319,9 @@ impl Transfer {
             let counted = await_end(control, self.omit, shared, &bytes);
             is_over.store(true, Ordering::Relaxed);
             for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
-                // A write may be blocked because the peer no longer reads, and the shutdown ends
-                // it. If the peer has closed the connection, the shutdown fails, which is not an
-                // error.
+                // A thread may be blocked in a write to this stream, because the peer no longer
+                // reads. The shutdown ends that write. It fails if the peer has closed the
+                // connection, which is not an error.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             counted
@@ -463,8 +464,8 @@ mod tests {
         for (network, place) in [(Network::Kernel, "127.0.0.1:0"), (host, "10.0.0.1:5201")] {
             let stream = connect(&network, place);
             assert_eq!(rate(&stream), Some(2_000_000));
-            // The flag says that the transfer is over. `carry` nevertheless sets the pacing rate,
-            // and writes once.
+            // The flag in the last argument says that the transfer is already over. `carry` still
+            // sets the pacing rate, and writes once.
             transfer.carry(&stream, &CallClock::new(), &AtomicBool::new(true));
             assert_eq!(rate(&stream), Some(1_000_000));
         }

@@ -123,8 +123,7 @@ mod tests {
             pause: Duration::ZERO,
             max_rate: None,
         };
-        // The transfer takes as long as twenty sampling intervals, so the observer takes several
-        // samples.
+        // The transfer lasts twenty sampling intervals, so that the observer takes several samples.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {
             task.run_timed(&near, &clock, |began, now| now - began >= 20 * INTERVAL)
         });

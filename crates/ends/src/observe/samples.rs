@@ -177,7 +177,7 @@ impl Samples {
 /// may wait until it can send several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     // An end that only receives has an empty send queue, and so looks like a sender that is out of
-    // data. Therefore a connection that has sent no data has no state.
+    // data. A connection that has sent no data therefore has no sender state.
     if reading.data_segments_sent == Some(0) {
         return None;
     }
@@ -195,9 +195,9 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // Both windows have room, but TCP may hold back a small remainder of unsent data until the
-    // program writes more. If the program is in `write`, it cannot write more because the send
-    // buffer is full. The buffer is then the reason.
+    // Both windows have room, but TCP may hold back a small amount of unsent data until the program
+    // writes more. A program that is inside `write` cannot write more because the send buffer is
+    // full. The buffer is then what limits the sender.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

@@ -61,7 +61,7 @@ impl SystemCounters {
         let names = self.0.keys().filter_map(|name| name.strip_suffix(".rx_bytes"));
         let names: Vec<String> = names.take(MAX_DEVICES).map(str::to_owned).collect();
         for name in names {
-            // The interface may have been removed since its name was read.
+            // An interface that was removed after its name was read is skipped.
             let Ok(interface) = KernelInterface::named(&name) else { continue };
             if let Ok(Some(queue)) = interface.queue_counters() {
                 let counters = [
@@ -86,8 +86,8 @@ impl SystemCounters {
             let difference = now.checked_sub(*earlier.0.get(name)?)?;
             (difference > 0).then(|| (name.clone(), difference))
         });
-        // If there are too many counters, counters of drivers are left out first, because drivers
-        // have the most counters.
+        // At most `MAX_CHANGES` counters are returned. Those of drivers come last, and so are left
+        // out first, because they are the most numerous.
         let (driver, other): (Vec<_>, Vec<_>) =
             changed.partition(|(name, _)| name.contains(".driver."));
         other.into_iter().chain(driver).take(MAX_CHANGES).collect()

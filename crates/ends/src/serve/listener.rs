@@ -119,8 +119,8 @@ impl Listener {
         let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
         match network {
             Network::Own(own) => at(own.address()),
-            // The unspecified IPv6 address covers IPv4, too. A kernel without IPv6 refuses it, in
-            // which case the service listens at the unspecified IPv4 address.
+            // A listener at the unspecified IPv6 address accepts IPv4, too. A kernel without IPv6
+            // refuses that address, so the unspecified IPv4 address is used there.
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
                 Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
                     at(Ipv4Addr::UNSPECIFIED.into())
@@ -156,8 +156,8 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if is_of_ended_host(&error) => return Err(error),
-                // The machine is out of descriptors or memory. Waits, because connections that
-                // close release both.
+                // The machine has no free descriptor or memory. The loop waits before the next
+                // attempt, because connections that close release both.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }

@@ -80,8 +80,8 @@ impl ReceiveBufferGuard<'_> {
 
 impl Drop for ReceiveBufferGuard<'_> {
     fn drop(&mut self) {
-        // Kernels before 5.14 cannot restore automatic tuning, so this call fails there. Peers that
-        // connect without a run then get a fixed buffer of the default size.
+        // Kernels before 5.14 cannot return a socket to automatic tuning, so this call fails there.
+        // Peers that connect without a run then get a fixed buffer of the default size.
         let _ = self.lock.listener.restore_receive(self.lock.default_size);
         *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.lock.unlocked.notify_one();

@@ -106,13 +106,13 @@ impl Session<'_, '_> {
             Request::Stop {} => match &self.run {
                 Some((token, run)) if !run.is_over() => {
                     run.stop();
-                    // A run that still waits for its data connection is among the expected runs,
-                    // from which it is removed. Otherwise a sweep that repeatedly opens and stops
-                    // runs could fill the sink's memory.
+                    // The run may still be waiting for its data connection, in a list of expected
+                    // runs. It is removed from that list. Otherwise a sweep that repeatedly opens
+                    // and stops runs could fill the sink's memory.
                     self.shared.take_expected(*token);
                 }
-                // There is no run to stop. The run may have ended while this request was on its
-                // way, but then the sink sends the report of the run in any case.
+                // There is no run to stop, so nothing is done. If a run ended while this request
+                // was on its way, its report is sent in any case.
                 _ => {}
             },
         }

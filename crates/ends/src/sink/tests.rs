@@ -206,7 +206,8 @@ fn a_stopped_run_reports_the_data_received() {
     let report = sweep.stop().unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.bytes <= 1_000);
-    // The stop concerns only the stopped run. The next run must therefore end for another reason.
+    // The request to stop applies only to the run that was open then. The next run must therefore
+    // end for another reason: its data connection is closed.
     drop(open(&sink, &mut sweep, &spec(100_000)));
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.ended, report.bytes), (Ended::EndOfStream, 0));
@@ -238,8 +239,8 @@ fn a_sweep_that_disconnects_unlocks_the_receive_buffer() {
     let mut sweep = sink.sweep().unwrap();
     drop(open(&sink, &mut sweep, &spec(1)));
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().bytes, 0);
-    // The sweep that requested the first run has disconnected, so the token of that run is no
-    // longer valid. A data connection with this token must be rejected.
+    // The sweep `gone` opened a run and disconnected, so the token of that run is no longer valid.
+    // A data connection with this token must be rejected.
     assert!(matches!(sink.served().service, Service::Run { .. }));
     let mut late = sink.dial();
     late.write_all(opened.greeting().as_bytes()).unwrap();
@@ -284,8 +285,8 @@ fn invalid_lines_end_a_control_connection_and_nothing_else() {
     for words in nonsense {
         let mut peer = sink.dial();
         peer.write_all(greeting::CONTROL.as_bytes()).unwrap();
-        // The sink may close the connection before all of this is written. In that case the write
-        // fails.
+        // The words are invalid, so the sink may close the connection before it has received all of
+        // them. The write then fails, which is allowed.
         let _ = peer.write_all(words);
         let _ = peer.shutdown(Shutdown::Write);
         assert!(matches!(sink.served().service, Service::Control { runs: 0, .. }));

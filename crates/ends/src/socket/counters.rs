@@ -49,8 +49,8 @@ impl Sampler {
             return;
         }
         self.next = now + INTERVAL;
-        // If a call fails, the sample is missing, and the maximum stays as it is. That is no reason
-        // to fail the run.
+        // A call that fails only leaves a maximum as it is, because the sample is missing. The run
+        // must not fail because of that.
         if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
             self.unacknowledged = self.unacknowledged.max(bytes);
         }

@@ -223,7 +223,8 @@ mod tests {
             });
             checks.get()
         };
-        // The task calls `stop` once after the write, and once before each slice of the wait.
+        // `stop` is called once after the write, once before a wait, and once after each slice of
+        // the wait. Two calls therefore mean that the task has not waited.
         assert_eq!(checks(8_000), 2, "the next byte is due after 125 ms");
         assert!(checks(2_000) > 2, "the next byte is due after 500 ms");
     }

@@ -56,7 +56,8 @@ impl ListeningSource {
     /// # Errors
     /// The address is not available, or the send buffer exceeds the system's limit.
     pub fn bind(network: &Network, place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
-        // Accepted connections inherit the send buffer of the listening socket.
+        // The options are set on the listening socket: accepted connections inherit its send
+        // buffer.
         let listener = Listener::bind(network, place, &options(network, &supply)?)?;
         Ok(Self { listener, supply })
     }

@@ -72,9 +72,9 @@ impl Pattern {
             wrong |= head != &self.word(index)[offset..offset + head.len()];
             (rest, index) = (tail, index.wrapping_add(1));
         }
-        // The loop over a block does not end at the first difference: without an early exit, the
-        // compiler can unroll it. The differences of a block are combined, and checked after the
-        // block.
+        // A block is compared to its end even after a difference, because the compiler can unroll a
+        // loop without an early exit. The differences of a block are combined, and checked after
+        // the block.
         for block in rest.chunks(64 * WORD) {
             let mut difference = 0;
             let words = block.chunks_exact(WORD);
