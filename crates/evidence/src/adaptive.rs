@@ -313,8 +313,8 @@ mod tests {
         assert_eq!(cells[..4], [(17, 17), (1, 1), (17, 1), (1, 17)]);
         let distinct: std::collections::BTreeSet<_> = cells.iter().collect();
         assert!(distinct.len() >= 12 && distinct.len() < cells.len(), "{cells:?}");
-        // The rate stops growing at buffers of eight packets, so the search must measure a cell
-        // whose smaller buffer is close to eight packets.
+        // The rate grows with the smaller buffer up to eight packets, and is constant beyond. The
+        // search must measure a cell near this bend, with a smaller buffer of 7 to 9 packets.
         let near = |size: u32| (7..=9).contains(&size);
         assert!(cells.iter().any(|&(send, receive)| near(send.min(receive))), "{cells:?}");
     }

@@ -102,7 +102,7 @@ impl Sample {
 
 /// Returns a number from the standard normal distribution (Box and Muller).
 fn standard_normal(random: &mut Rand64) -> f64 {
-    // One minus a number below 1 is not zero, so its logarithm is finite.
+    // `rand_float` returns a number below 1, so the argument of the logarithm is not zero.
     let radius = (-2.0 * (1.0 - random.rand_float()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.rand_float()).cos()
 }

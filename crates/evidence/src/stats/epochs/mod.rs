@@ -201,8 +201,8 @@ impl Estimate {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // In the first two rounds, the slopes remain 1. Epochs still distort the levels then,
-            // and distorted levels would distort the slopes.
+            // The slopes remain 1 in the first two rounds. The levels are still distorted by epochs
+            // then, and would distort the slopes that are fitted to them.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
@@ -246,8 +246,8 @@ impl Estimate {
         let deviation = robust_deviation(&self.residuals).max(f64::EPSILON);
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         for (cell, numbers) in cells.0.iter().enumerate() {
-            // Speeds and rates below are relative to their means within the cell, so that a wrong
-            // level does not distort the slope.
+            // The slope is fitted to speeds and rates relative to their means within the cell. It
+            // does not use the estimated level of the cell, which may be wrong.
             let weights = numbers.iter().map(|&number| {
                 let residual = self.residuals[number].abs();
                 if residual > 0.0 { (FULL_WEIGHT * deviation / residual).min(1.0) } else { 1.0 }

@@ -130,8 +130,9 @@ impl World {
 
 #[test]
 fn known_levels_are_recovered_within_their_intervals() {
-    // An epoch lasts 20 to 800 runs on average. The shortest epochs are hardly longer than the
-    // window of runs from which a speed is estimated, so fewer intervals are narrow.
+    // `epoch_runs` is the mean length of an epoch. Epochs of 20 runs are hardly longer than the
+    // window of runs from which a speed is estimated. The estimates are then less precise, so fewer
+    // intervals need be narrow (`least`).
     for (epoch_runs, least) in [(20.0, 0.9), (50.0, 0.95), (200.0, 0.95), (800.0, 0.95)] {
         for slope in [0.0, 0.15] {
             let mut sums = [0.0; 2];
