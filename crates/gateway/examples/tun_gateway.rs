@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = GatewayConfig {
         // The gateway answers echo requests itself, whether or not the destination exists.
         echo: EchoPolicy::Answer,
-        // Metadata services of cloud providers. Through the gateway, a client would reach them with
-        // the identity of this machine.
+        // These ranges contain the metadata services of cloud providers. Through the gateway, a
+        // client would reach such a service with the identity of this machine.
         denied: vec!["169.254.0.0/16".parse()?, "fd00:ec2::/32".parse()?],
         ..GatewayConfig::default()
     };

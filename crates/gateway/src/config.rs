@@ -98,8 +98,8 @@ impl Default for GatewayConfig {
             udp_flows: 4_096,
             buffer_bytes: 256 << 20,
             tcp: Config {
-                // The original sender has already delayed small segments, so the Nagle algorithm
-                // would delay them twice.
+                // The client or the server may already delay small segments by its own Nagle
+                // algorithm. The gateway would delay the relayed data a second time.
                 no_delay: true,
                 // Keep-alive removes the flow of a client that has disappeared.
                 keep_alive: Some(KeepAlive::default()),

@@ -139,9 +139,10 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // The generations of new flows may start from zero again. Only the events that the most
-            // recent wait returned can still refer to the ended flows, and these events find no
-            // flow at their index.
+            // A generation tells an event of an ended flow from one of a new flow at the same
+            // index. New slots may repeat the generations of these slots. That is harmless: only
+            // events of the most recent wait can refer to ended flows, and they find no flow at
+            // their index.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }

@@ -167,8 +167,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         result?;
         self.end_all_tcp();
-        // An error of the link stops the sending, and is not reported. The gateway has ended in any
-        // case, and the remaining packets could also be lost on the network.
+        // Relaying has ended; these turns only send the remaining packets, such as resets. If the
+        // link fails now, that is not reported, because a network could lose these packets, too.
         for _ in 0..LAST_TURNS {
             if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
                 break;
@@ -268,8 +268,8 @@ impl<L: Link + Readiness> Gateway<L> {
         self.new_flows_at = Instant::NEVER;
         let share = self.pace.begin(begun, is_saturated);
         // While new flows have to wait, a link that can recognize their frames leaves these frames
-        // unread. Reading and dropping the frames of a flood would take processor time from the
-        // other flows.
+        // unread. If the gateway read and dropped them during a flood, less processor time would
+        // remain for the other flows.
         self.host.link_mut().hold_new_flows(share.is_none());
         let Some(limit) = share else {
             self.new_flows_at = self.pace.resumes();
@@ -288,8 +288,9 @@ impl<L: Link + Readiness> Gateway<L> {
             if is_new {
                 left -= 1;
                 if left == 0 || CLOCK.now().since(begun) >= limit {
-                    // The next turn, which is due at once, checks the pace again and handles the
-                    // remaining new flows.
+                    // New flows have used up their time or number in this turn. The next turn,
+                    // which is due at once, checks the pace again and handles the remaining new
+                    // flows.
                     self.new_flows_at = begun;
                     break;
                 }

@@ -81,7 +81,8 @@ impl<L: Link + Readiness> Gateway<L> {
             && let Some((place, stream)) = server.accept()
         {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-            // A client that cannot be polled gets no response, and a later client replaces it.
+            // If the poller does not accept the connection, the client gets no response. Its
+            // connection is closed when a later client takes its place.
             let _ = self.poller.add(stream, Token::MetricsClient(place), flags);
         }
     }

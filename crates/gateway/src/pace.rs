@@ -153,7 +153,8 @@ mod tests {
             pace.note_useful();
         }
         assert_eq!(pace.begin(after(1), false), Some(BURST));
-        // A few refused flows are no flood, nor are many that were refused long ago.
+        // A flood has at least `OUTCOMES / 4` useless flows, so one fewer is no flood. Many useless
+        // flows are none either if they are old: the counts are halved every second.
         let mut pace = Pace::new(START);
         (0..OUTCOMES / 4 - 1).for_each(|_| pace.note_useless());
         assert_eq!(pace.begin(after(1), false), Some(BURST));

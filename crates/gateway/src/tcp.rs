@@ -102,9 +102,9 @@ impl<L: Link + Readiness> Gateway<L> {
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
                 let result = result.and_then(|result| result);
-                // `CAN_READ` stays unset until data has arrived. Data is read into the send buffer
-                // towards the client, so an attempt to read would allocate that buffer for a flow
-                // that may remain idle.
+                // `CAN_READ` stays unset until data has arrived from the destination. Data is read
+                // directly into the send buffer towards the client. An attempt to read would
+                // therefore allocate that buffer, even for a flow that remains idle.
                 let mut state = bits::CAN_WRITE;
                 if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
                     state |= bits::CAN_READ;
@@ -317,8 +317,8 @@ fn pump_up(
         match read {
             Ok(_) if is_end => {
                 *state |= bits::UP_DONE;
-                // The shutdown fails only if the destination has reset the connection, which the
-                // next read reports.
+                // The shutdown fails only if the destination has reset the connection. The error is
+                // ignored, because the next read reports the reset.
                 let _ = far.shutdown(Shutdown::Write);
             }
             Ok(count) => moved += count,
@@ -346,15 +346,17 @@ fn pump_down(
 ) -> (usize, Option<End>) {
     let mut moved = 0;
     while *state & (bits::DOWN_DONE | bits::CAN_READ) == bits::CAN_READ && moved < SHARE {
-        // The result remains `None` if the send buffer has no room, because nothing is read then.
+        // The result remains `None` if the send buffer towards the client has no room, because
+        // nothing is read from the destination then.
         let mut result = None;
         let written = stack.tcp_write_with(now, client, PIECE, |room| {
             let read = far.read(room);
             if read.as_ref().is_ok_and(|&read| read < room.len())
                 && *state & bits::FAR_FINISHED == 0
             {
-                // The socket is empty, so edge-triggered epoll reports an event when more data
-                // arrives.
+                // The read returned fewer bytes than there is room for, so the socket is empty.
+                // Edge-triggered epoll reports an event when more data arrives. Until then, no read
+                // is attempted.
                 *state &= !bits::CAN_READ;
             }
             let count = read.as_ref().map_or(0, |&read| read);

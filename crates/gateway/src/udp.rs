@@ -81,8 +81,8 @@ impl<L: Link + Readiness> Gateway<L> {
             match far.send(&self.datagram[..length]) {
                 Ok(_) => self.counters.udp_bytes_up += length as u64,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // The error belongs to an earlier datagram, and has prevented this one from
-                    // being sent. So this datagram is sent again.
+                    // The kernel reports an ICMP error about an earlier datagram here, and has
+                    // therefore not sent this one. This datagram is sent again.
                     is_refused = true;
                     match far.send(&self.datagram[..length]) {
                         Ok(_) => self.counters.udp_bytes_up += length as u64,
