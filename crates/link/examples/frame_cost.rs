@@ -111,8 +111,8 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // The receiver drops its endpoint once it has received all frames, and the link is then
-            // down.
+            // An error means that the receiver has dropped its endpoint. It does so once it has
+            // received all frames, so the sender ends, too.
             Err(_) => return,
         }
     }

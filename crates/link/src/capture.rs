@@ -300,10 +300,10 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The capture must not contain the reading of the monotonic clock, which counts from the
-        // start of the machine. That reading lies decades before `now`, but a correct time stamp
-        // lies within milliseconds of it. The machine's uptime lies between these two differences,
-        // and half of it is the tolerance.
+        // The time stamp must be the time of day: a correct one lies within milliseconds of `now`.
+        // A reading of the monotonic clock, which counts from the start of the machine, would lie
+        // decades before `now`. Half of the machine's uptime is between these two differences, so
+        // it serves as the tolerance.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

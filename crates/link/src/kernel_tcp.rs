@@ -259,8 +259,9 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // Bytes can move from the sender's queue to the receiver's between the two queries. In this
-        // order, such bytes are counted twice; in the opposite order, they would be missed.
+        // Bytes can move from the sender's queue to the receiver's between the two queries. The
+        // sender (`near`) is queried first, so such bytes are counted twice. In the opposite order,
+        // they would be counted in neither queue, and the assertion could fail.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

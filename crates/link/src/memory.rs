@@ -149,8 +149,9 @@ pub struct MemoryLink<C = MonotonicClock> {
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // Fields are dropped in the order of declaration, and dropping this field wakes the peer. It
-    // must be the last one, because the peer must then find that the rings are abandoned.
+    // This field must be declared last, because fields are dropped in the order of declaration.
+    // Dropping it wakes the peer, which must then find that the rings, dropped before, are
+    // abandoned.
     other: OtherWakeup,
 }
 
@@ -173,8 +174,9 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // No frame was found. The peer may since have sent frames and been dropped. So the ring
-            // is checked once more for frames, after the check whether the peer was dropped.
+            // The ring was empty. Since that check, the peer may have sent a frame and then dropped
+            // its endpoint. So the ring is checked once more, after the check whether the endpoint
+            // was dropped.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }

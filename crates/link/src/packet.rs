@@ -282,8 +282,8 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes the virtio-net header in front of the frame, so its memory is part
-            // of the buffer.
+            // The kernel writes the virtio-net header and the frame to consecutive memory. So the
+            // buffer is filled from the offset of the header on, which precedes that of the frame.
             let came = match receive(
                 &self.socket,
                 self.receive_buffers.next(wanted),

@@ -38,7 +38,8 @@ impl SharedBuffers {
     /// Returns the buffer for a single frame: the first one, replaced if the host keeps it.
     pub(crate) fn next_one(&mut self) -> &mut [u8] {
         self.free(0);
-        // The buffer is not shared, so `make_mut` copies nothing.
+        // `free` has replaced the buffer if the host kept it. So the buffer has no other owner, and
+        // `make_mut` copies nothing.
         Arc::make_mut(&mut self.places[0])
     }
 
@@ -120,9 +121,9 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // Of the `REMEMBERED` + 10 kept buffers, the newest is still in `places`, where it holds
-        // the most recent frame. The `REMEMBERED` before it are remembered, and the oldest nine
-        // have been forgotten.
+        // The test keeps `REMEMBERED` + 10 buffers. The newest holds the most recent frame, and is
+        // not yet in `buffers.kept`. This list remembers the `REMEMBERED` buffers before it. The
+        // oldest nine have been forgotten.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

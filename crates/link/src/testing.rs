@@ -134,7 +134,8 @@ pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     assert!(sent < 100_000 && link.wants_room());
     assert_eq!(link.transmit_from(100, &mut source), Ok(0), "frames are waiting already");
     for taken in 1..40 {
-        // Reading a few frames makes room for some of the waiting ones.
+        // Reading a few frames from the socket makes room for some of the frames that wait in the
+        // link.
         drain(taken % 5);
         sent += link.transmit_from(4, &mut source).unwrap();
     }
@@ -163,7 +164,8 @@ impl FrameSource for FramesOfLength<'_> {
 
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         let TxFrame { length, .. } = self.fill(frame)?;
-        // Only frames of 100 bytes and more have a borrowed part.
+        // Frames shorter than 100 bytes are complete in the link's buffer. Of longer frames, the
+        // buffer contains eight bytes, and the rest is borrowed.
         let kept = if length < 100 { length } else { 8 };
         Some(ZeroCopyFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
     }
@@ -257,8 +259,8 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // The buffer still contains the virtio-net header of the GSO frame. It must be overwritten,
-    // because this frame has no offloads.
+    // The link's buffer still contains the virtio-net header of the previous frame, which used GSO.
+    // The next frame has no offloads, so the link must overwrite this header.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);

@@ -203,7 +203,8 @@ fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
     sendto(&raw, &request, SendFlags::empty(), &destination).unwrap();
     ours.run(|host| host.host.stack().counters().icmp.out_echo_replies == 1);
     let mut bytes = vec![0; 65_536];
-    // The socket also receives other ICMP messages, such as those of Neighbour Discovery.
+    // The socket receives all ICMPv6 messages, such as those of Neighbour Discovery. Only the echo
+    // reply (type 129) is compared with the request.
     loop {
         let (_, length) = recv(&raw, bytes.as_mut_slice(), RecvFlags::empty()).unwrap();
         if bytes[0] == 129 {

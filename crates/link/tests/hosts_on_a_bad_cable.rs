@@ -105,9 +105,9 @@ impl<'a> Transfer<'a> {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // `tcp_write` reports another error before the handshake is complete, and after the
-            // connection was shut down for writing. In between, no error but `WouldBlock` is
-            // permitted.
+            // Errors other than `WouldBlock` are permitted only at two times: before the handshake
+            // is complete (nothing is written yet), and after the shutdown for writing (everything
+            // is written).
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES {

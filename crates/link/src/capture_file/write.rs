@@ -117,7 +117,7 @@ impl<S: Sink> CaptureWriter<S> {
         };
         self.block(ENHANCED_PACKET, |body| {
             body.put(&record.interface.to_ne_bytes());
-            // The format stores the upper half of a time stamp first, in either byte order.
+            // The upper half of a time stamp comes first, also in files with little-endian numbers.
             body.put(&(((time >> 32) & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&((time & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&length.to_ne_bytes());
@@ -143,8 +143,9 @@ impl<S: Sink> CaptureWriter<S> {
                 }
                 Err(error) => {
                     self.missing += self.buffered_packets;
-                    // The result is ignored, because the capture has failed anyway. If truncation
-                    // fails too, the file ends within a packet, which readers report.
+                    // Truncates the file to the packets that were written completely. The result is
+                    // ignored, because the capture has failed anyway. If truncation fails, too, the
+                    // file ends within a packet, which readers report.
                     let _ = self.sink.cut(self.written);
                     self.error = Some(error);
                 }

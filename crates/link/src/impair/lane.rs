@@ -180,7 +180,7 @@ impl Lane {
         }
         if self.impairment.takes_time() {
             self.delay(frame, &decisions);
-            // With a delay of zero, the frame leaves the delay stage at once.
+            // The delay of this frame may be zero. It then leaves the delay stage at once.
             self.release(now);
             return false;
         }
@@ -370,8 +370,9 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // Each frame in the reordering stage waits for the same number of frames to overtake it. So
-        // frames are released in the order in which they entered.
+        // Each frame in the reordering stage waits until a number of later frames have overtaken
+        // it. This number is equal for all frames, so they are released in the order in which they
+        // entered.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }

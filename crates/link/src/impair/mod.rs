@@ -107,9 +107,9 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // Received frames may still be held in `receive`, and have arrived before this
-                // error of the inner link. So the error is reported only when all of them have been
-                // passed on.
+                // Frames that wait in `receive` arrived before this error of the inner link. So the
+                // error is reported only if none waits there, and this call has passed on no frame.
+                // Otherwise, the frames are passed on first.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }

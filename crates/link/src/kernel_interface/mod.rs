@@ -26,7 +26,7 @@ const RUNNING: u32 = 0x40;
 /// Length of `struct ifinfomsg`, the fixed part of a message about an interface, in bytes.
 const LINK_PART: usize = 16;
 
-// Attribute numbers of an interface.
+// Numbers of netlink attributes that describe an interface.
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -244,9 +244,10 @@ impl KernelInterface {
         let announcements = RouteAnnouncements::subscribe()?;
         request.perform()?;
         announcements.wait_for(|route| is_route_of_own_address(route, address))?;
-        // The kernel announces the route slightly before lookups find it. During this time, it
-        // holds the lock of the network configuration (RTNL). The next request needs this lock and
-        // changes nothing, so it returns only when lookups find the route.
+        // The kernel announces the local route of the new address slightly before lookups find this
+        // route. In between, it holds the lock of the network configuration (RTNL). The next
+        // request changes nothing, but needs this lock. So it returns only when lookups find the
+        // route.
         self.change(0, 0).perform().map(drop)
     }
 

@@ -65,8 +65,8 @@ fn a_missing_program_is_distinguished_from_forbidden_namespaces() {
 #[test]
 fn forbidden_namespaces_are_reported_with_a_remedy() {
     isolated_test(|| {
-        // This limit holds in the test's own user namespace. With a limit of zero, a new namespace
-        // is one too many, as on a machine that has reached its maximum.
+        // The limit is set only in the test's own user namespace. With a limit of zero, one new
+        // namespace is too many, as on a machine that has reached its maximum.
         fs::write("/proc/sys/user/max_user_namespaces", "0").unwrap();
         let error = probe(Isolation::UserAndNetwork).unwrap_err();
         assert!(matches!(error, NamespaceError::TooMany), "{error}");

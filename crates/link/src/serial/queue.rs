@@ -41,9 +41,9 @@ impl LineQueue {
     /// Appends a packet, already framed.
     pub(super) fn push(&mut self, now: Instant, packet: impl Iterator<Item = u8>) {
         if self.bytes.is_empty() {
-            // The line was idle, and idle time must not let the next bytes leave faster. So a new
-            // busy period begins: now, or when the line has transmitted all bytes of the previous
-            // one.
+            // All earlier bytes have been written to the device, so a new busy period of the line
+            // begins: now, or when the line has transmitted those bytes. It does not begin earlier,
+            // because idle time must not let the next bytes leave faster.
             self.busy_since = now.max(self.left_at(self.written));
             self.written = 0;
         }
@@ -132,8 +132,9 @@ mod tests {
     fn an_idle_line_earns_no_credit_and_a_busy_one_loses_no_time() {
         let mut queue = LineQueue::new(9_600);
         queue.push(at(0), std::iter::repeat_n(7, 96));
-        // No write took place before 60 ms, so the 57 bytes transmitted until then are due
-        // together. The late write does not delay the line: 192 bytes end at 200 ms.
+        // The 96 bytes take 100 ms. Nothing is written before 60 ms, so the 57 bytes that the line
+        // can transmit until then are due at once. This late write does not delay the line: with 96
+        // more bytes, it is busy until 200 ms.
         assert_eq!(queue.due(at(60_000)).len(), 57);
         queue.consume(57);
         queue.push(at(60_000), std::iter::repeat_n(7, 96));

@@ -81,8 +81,8 @@ impl Terminal {
     pub(super) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *bytes)) {
             Err(Errno::AGAIN) => Ok(0),
-            // A terminal whose line has hung up reports the end of the file. A pseudo-terminal
-            // whose other end is closed reports EIO.
+            // Both outcomes mean that the other end is gone. A terminal whose line has hung up
+            // reports the end of the file. A pseudo-terminal whose other end is closed reports EIO.
             Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
             outcome => outcome,
         }

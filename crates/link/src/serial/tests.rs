@@ -78,8 +78,9 @@ fn typed_characters_take_four_bytes_and_the_frame() {
     assert_eq!((counters.whole_headers, counters.compressed), (1, 9));
     assert_eq!(counters.compressed_bytes, 41 + 9 * 4);
     assert_eq!(far.counters().received, counters);
-    // A lower limit for the bytes on the line. The eleven are ENDs: one follows each of the ten
-    // packets, and one more precedes the first packet, because the line was idle.
+    // The bytes on the line also include eleven ENDs: one after each of the ten packets, and one
+    // before the first packet, because the line was idle. `escapes` counts only the escaped bytes
+    // of the first packet, so the sum is a lower limit.
     let escapes = packets[0].iter().filter(|&&byte| matches!(byte, 0o300 | 0o333)).count() as u64;
     assert!(counters.line_bytes >= counters.compressed_bytes + 11 + escapes);
     assert_eq!((far.counters().errors, far.counters().tossed), (0, 0));

@@ -160,8 +160,9 @@ impl<L> ShardLink<L> {
                 on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
                 taken += 1;
             }
-            // The result says whether to wake a producer that sleeps until there is room. It can be
-            // ignored here: these producers never sleep, but drop frames if the ring is full.
+            // `release` returns whether the producer sleeps until there is room, and must be woken.
+            // This is ignored, because the producers of inboxes never sleep: they drop frames if
+            // the ring is full.
             let _ = inbox.release();
             // The next call begins with the inbox after this one. So an inbox that used up the
             // budget waits until all other inboxes have been read.
@@ -181,8 +182,9 @@ impl<L: Link> Link for ShardLink<L> {
         budget: usize,
         mut on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError> {
-        // The queue and the inboxes share the budget, so that neither can starve the other. With a
-        // budget of one they alternate.
+        // The budget is divided between this shard's queue and the inboxes, which contain frames
+        // from other shards. So neither can starve the other. With a budget of one, the queue and
+        // the inboxes alternate.
         let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
         self.queue_is_first = !self.queue_is_first;
         let received = self.take_in(theirs, &mut on_frame);

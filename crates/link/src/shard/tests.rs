@@ -80,8 +80,8 @@ fn a_frame_of_the_host_itself_is_handed_over() {
     let counted =
         [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
     assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
-    // Shard 0 has no ring to itself, and none to shard 3, which does not exist. So neither call
-    // hands a frame over.
+    // Shard 0 has no ring to itself, and none to shard 3, which does not exist. So these two calls
+    // do not increase the number of frames handed over.
     near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
     near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
     assert_eq!(near[0].handovers().given, 1);
@@ -356,8 +356,8 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // A frame that finds the ring full is dropped, and does not count as handed over. The loop
-        // sends another frame in its place.
+        // A frame is dropped if the ring between the shards is full. It does not count as handed
+        // over, so the loop sends another frame in its place.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

@@ -108,7 +108,7 @@ impl Attributes {
 /// # Safety
 /// As for [`call`], and the command must return a new descriptor.
 unsafe fn call_for_descriptor(command: c_long, attributes: &Attributes) -> io::Result<OwnedFd> {
-    // SAFETY: the caller guarantees the pointers in the attributes.
+    // SAFETY: the caller guarantees that the pointers in the attributes are valid.
     let descriptor = unsafe { call(command, attributes) }?;
     // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -119,8 +119,8 @@ unsafe fn call_for_descriptor(command: c_long, attributes: &Attributes) -> io::R
 /// # Safety
 /// Pointers in the attributes must be valid for the command until it has returned.
 unsafe fn call(command: c_long, attributes: &Attributes) -> io::Result<i32> {
-    // SAFETY: the kernel reads the attributes in their full size; the caller guarantees the
-    // pointers.
+    // SAFETY: the kernel reads the attributes in their full size; the caller guarantees that the
+    // pointers in them are valid.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<Attributes>())
     };

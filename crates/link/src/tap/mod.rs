@@ -358,8 +358,8 @@ impl Link for Tap {
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // A frame without borrowed data waits for `flush`, which sends it by `write`,
-                // because `writev` costs 5 % more.
+                // A frame without borrowed data waits for `flush`, which sends it by `write`. For
+                // such a frame, the `writev` of `send_gathered` would cost 5 % more.
                 self.waiting = frame.length;
             } else {
                 self.send_gathered(frame.length, rest)?;

@@ -144,7 +144,8 @@ fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
         send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
         let (mut first, mut frame) = (0, Vec::new());
         while frame.get(12..14) != Some(&[8, 0]) {
-            // The datagram waited in the kernel for the ARP reply. It can arrive on any queue.
+            // The kernel held the datagram back until the ARP reply arrived. It may send the
+            // datagram to any queue, so all queues are read.
             for (number, queue) in queues.iter_mut().enumerate() {
                 queue
                     .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))

@@ -83,8 +83,8 @@ pub(super) fn probe() -> io::Result<()> {
 /// and end of the frame and the number of the receive queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps are forward. A frame for the kernel takes a jump to the two instructions after the
-    // comparisons, which return `XDP_PASS`.
+    // All jumps are forward. The comparisons of addresses are followed by two instructions that
+    // return `XDP_PASS`. A frame that is meant for the kernel takes a jump to these.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),

@@ -250,8 +250,8 @@ fn big_endian_sections_with_simple_and_unknown_blocks_are_read() {
     let section = [&0x1A2B_3C4D_u32.to_be_bytes()[..], &[0, 1, 0, 0], &[0xFF; 8]].concat();
     file.extend(big_endian_block(0x0A0D_0D0A, &section));
     file.extend(big_endian_block(0x0BAD, &[7; 400]));
-    // The description of an interface that captures at most three bytes of each packet. Its time
-    // stamps count half seconds, and 10 s are to be added to them.
+    // Describes an interface that captures at most three bytes of each packet. Its time stamps
+    // count half seconds, and readers must add an offset of 10 s to them.
     let options =
         [&[0, 9, 0, 1, 0x81, 0, 0, 0][..], &[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10]].concat();
     file.extend(big_endian_block(1, &[&[0, 1, 0, 0, 0, 0, 0, 3][..], &options].concat()));

@@ -143,9 +143,9 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // For each two consecutive frames that arrived, the number of frames that were lost between
-        // them. It must be zero, the burst length five, or a larger multiple of five if bursts
-        // follow each other directly.
+        // Losses come in bursts of five frames, and one burst can directly follow another. So the
+        // number of frames that were lost between two frames that arrived is zero or a multiple of
+        // five.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -201,8 +201,8 @@ fn a_held_frame_is_released_after_its_time() {
     ends.pass(4);
     assert!(ends.sent(0).is_empty());
     ends.pass(1);
-    // The impaired link has no timer of its own. Calling `receive` on it also passes on the frames
-    // that it has sent and whose delay is over.
+    // The link has no timer of its own, so it sends a frame whose time is over only when it is
+    // called. Here, it sends the frame during the call of `receive`, which itself finds no frame.
     assert!(take(&mut ends.ours).is_empty());
     assert_eq!(take(&mut ends.theirs), [0]);
     assert_eq!(ends.ours.next_deadline(), Instant::NEVER);

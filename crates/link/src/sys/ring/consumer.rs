@@ -72,16 +72,17 @@ impl Consumer {
     #[inline]
     pub(crate) fn has_frame(&mut self) -> bool {
         if self.head == self.tail_seen {
-            // Acquire pairs with the release in `publish`: the frames are visible once their index
-            // is.
+            // Acquire pairs with the release in `publish`: if this load returns a new index, the
+            // frames that it publishes are visible.
             let Filled { tail, start } = &self.shared.filled.0;
             let tail = tail.load(Ordering::Acquire);
             if tail == self.head {
                 return false;
             }
             self.tail_seen = tail;
-            // `start` was stored before the `tail` that was just loaded. It changes only while the
-            // ring is empty, so it stays valid until the frames up to that `tail` are released.
+            // The producer stored this value of `start` before the `tail` that was just loaded. It
+            // changes `start` only while the ring is empty. So the value stays valid until all
+            // frames up to that `tail` are released.
             self.start = start.load(Ordering::Relaxed);
         }
         true
@@ -95,12 +96,13 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Both stores below are at least release stores, so that the producer overwrites a slot
-        // only after the consumer has read its frame.
+        // Both stores to `head` below are at least release stores, so that the producer overwrites
+        // a slot only after the consumer has read its frame.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // The producer sleeps only while the ring is full. The frames found since the last
-            // check are too few to fill it. So a full ring also holds frames that are not found
-            // yet, and their release includes the check.
+            // The check for a sleeping producer can be left out. The producer sleeps only while the
+            // ring is full, but the frames that were found since the previous check cannot fill the
+            // ring. So a full ring also holds frames that are not found yet, and their release
+            // includes the check.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }

@@ -55,17 +55,18 @@ impl Producer {
         }
         cold_path();
         let Shared { filled, head, flags, .. } = &*self.shared;
-        // A consumer that has slept runs in another thread. Starting over then gains nothing,
-        // because each written cache line moves between the CPUs in any case. The acquire load of
-        // `head` ensures that the consumer has finished reading before its slots are reused.
+        // Starting over keeps the used slots in the cache of one CPU. If the consumer has ever
+        // slept, it runs in another thread, and cache lines move between the CPUs in any case. The
+        // acquire load of `head` ensures that the consumer has finished reading before its slots
+        // are reused.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed)
             && head.0.load(Ordering::Acquire) == self.tail
         {
             self.start = self.tail;
             self.head_seen = self.tail;
-            // A relaxed store suffices. The ring is empty, so the consumer needs no `start` until
-            // it finds a frame. It finds one by an acquire load of a later `tail`, after which it
-            // also sees this store.
+            // A relaxed store suffices: while the ring is empty, the consumer does not use `start`.
+            // It finds the next frame by an acquire load of a later `tail`, after which it also
+            // sees this store.
             filled.0.start.store(self.start, Ordering::Relaxed);
         }
     }
@@ -92,13 +93,14 @@ impl Producer {
         }
         self.published = self.tail;
         let Shared { filled: OwnLines(Filled { tail, .. }), flags, .. } = &*self.shared;
-        // Release: the frames are in memory before the index that publishes them.
+        // Both stores to `tail` below are at least release stores, so that a consumer that sees the
+        // new index also sees the frames.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
             tail.store(self.tail, Ordering::Release);
-            // The processor may still execute the load below before the store above. This does no
-            // harm while the consumer has not slept: before its first sleep, it executes
-            // `membarrier` for both threads, and then reads the index. So only the compiler must
-            // keep the order.
+            // The processor may execute the load below before the store above, and thus miss that
+            // the consumer begins to sleep. No frame is missed: before its first sleep, the
+            // consumer sets this flag, executes `membarrier` for both threads, and then reads the
+            // index again. So only the compiler must keep the order.
             compiler_fence(Ordering::SeqCst);
             if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
                 return false;

@@ -100,7 +100,8 @@ impl Shared {
     #[inline]
     pub(super) fn slot_start(&self, place: usize) -> *mut u8 {
         let offset = (place & self.mask) * self.stride;
-        // The pointer is derived from the whole slice, so that it may access all slots.
+        // The pointer is derived from the whole slice. Under Rust's pointer provenance, it may
+        // therefore access all slots, and not only one.
         let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
         memory.wrapping_add(offset)
     }

@@ -194,8 +194,9 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // None of these errors is final, so the loop calls again. A call may send only
-                    // some of the frames. ENOBUFS means that the driver has dropped a frame.
+                    // After these errors, a further call can send the remaining frames. EBUSY can
+                    // mean that the driver has dropped a frame; the other errors leave the frames
+                    // in the ring.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }

@@ -93,7 +93,8 @@ pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let mut bytes = [0; 128];
     if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len()
     {
-        // Before Linux 5.4 rings have no flags, so the kernel could not ask to be called.
+        // The answer is shorter before Linux 5.4, where rings have no flags. Such a kernel cannot
+        // ask to be called, so it is not supported.
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let (words, _) = bytes.as_chunks();

@@ -65,8 +65,9 @@ fn invalid_descriptors_are_counted_and_not_accessed() {
         (of(256, 2_048 - 255), Some(0)),
         (of(2_047, 2), Some(0)),
         (of(end - 1, u32::MAX), Some(3 * 2_048)),
-        // The address of a frame for sending, and an address behind all frames. No frame for
-        // receiving contains them, so none is returned to the kernel.
+        // The first of these four addresses is that of a frame for sending, and the others lie
+        // behind all frames. None lies in a frame for receiving, so no frame is returned to the
+        // kernel for them.
         (of(end, 60), None),
         (of(2 * end, 60), None),
         (of(u64::MAX, u32::MAX), None),
