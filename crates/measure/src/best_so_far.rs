@@ -30,8 +30,8 @@ impl BestSoFar {
         let Some(median) = self.median(cell) else { return };
         match self.best {
             Some((best, rate)) if best != cell && median <= rate => {}
-            // This run has lowered the median of the best cell. Another cell may now have the
-            // highest median, so all medians are compared.
+            // This run belongs to the best cell, and has lowered the median of that cell. Another
+            // cell may now have the highest median, so all medians are compared.
             Some((best, rate)) if best == cell && median < rate => self.best = self.search(),
             _ => self.best = Some((cell, median)),
         }

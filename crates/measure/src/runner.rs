@@ -130,8 +130,8 @@ fn make_remaining(
     let mut spare = store.remaining().len() / RUNS_PER_SPARE;
     let began = Instant::now();
     let budget = store.plan().budget.map(std::time::Duration::from);
-    // The whole elapsed time counts against the budget, and not only the duration of the runs.
-    // Handshakes and repetitions of runs take time, too.
+    // The whole elapsed time counts against the budget: besides the runs, it includes handshakes
+    // and repetitions of runs.
     let is_spent = || budget.is_some_and(|budget| began.elapsed() >= budget);
     while let Some(run) = store.next_run().filter(|_| !is_spent()) {
         if interrupt.is_raised() {
@@ -338,8 +338,8 @@ mod tests {
             .iter()
             .map(|run| run.counters.sender.get(names::REPEATED_FOR_CONTENTION))
             .collect();
-        // With eight planned runs, the process may make two repetitions. The first run uses both,
-        // so the contended run later is not repeated.
+        // With eight planned runs, at most two repetitions are allowed. The first run uses both.
+        // The fourth run is contended too (0.5), but is therefore not repeated.
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
     }

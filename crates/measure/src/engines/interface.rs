@@ -89,8 +89,8 @@ impl InterfaceBench {
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // The send fails only if the bench was dropped before the host ended. The link is needed no
-        // longer then, so it is dropped.
+        // When the host ends, it sends its link to the bench. If the bench was dropped before, the
+        // send fails, and the link is dropped because it is no longer needed.
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
@@ -181,8 +181,8 @@ impl Bench for InterfaceBench {
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
-        // The sink's control connection is dropped before the network ends. In the other order, the
-        // end of the network would reset the connection.
+        // The sink's control connection is closed before the network ends, because the end of the
+        // network resets all open connections.
         self.far = None;
         self.path.network.end();
         match self.ended.recv() {

@@ -27,8 +27,8 @@ impl LocalSink {
         let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
         let interrupt = Interrupt::default();
         let until = interrupt.clone();
-        // The error of a failed sink is ignored here. The connections of that sink end, so the
-        // transfer fails and reports an error.
+        // If the sink fails, its error is ignored. Its connections then end, so the transfer fails
+        // and reports an error.
         let serve = move || drop(sink.serve(&until, &|_| ()));
         let thread = thread::Builder::new()
             .spawn(serve)

@@ -125,9 +125,9 @@ impl Plain {
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
-        // The ratio of the new to the old size is multiplied by eight, so that integers are precise
-        // enough. A halved buffer may have up to 5/8 of the old size, because the kernel rounds. A
-        // larger buffer needs only 1.5 times the old size, because a limit of the system may
+        // The new size is expressed in eighths of the old one, so that integers are precise enough.
+        // A halved buffer may have up to 5/8 of the old size, because the kernel rounds. A larger
+        // buffer needs only 12/8, although more was requested, because a limit of the system may
         // prevent more.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
@@ -180,8 +180,8 @@ impl Setup {
         far: &FarEnd,
     ) -> Option<Self> {
         let mut setup = self;
-        // The reported sizes include the kernel's overhead, so they are converted to sizes that can
-        // be requested.
+        // `plain` has the buffer sizes that the kernel reports, which include its overhead. They
+        // are converted to sizes that can be requested.
         let sent = plain.send_buffer.map(|bytes| bytes / near.granted_per_asked());
         let received =
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
@@ -218,8 +218,8 @@ impl Setup {
                 let rate = (plain.bytes_per_second * SMALL_LIMIT).max(SMALL_MIN);
                 setup.options.max_pacing_rate = paced(rate);
             }
-            // If linerate's host sends, its own thread does most of the sender's work. That thread
-            // cannot be moved, so only a writer on the kernel's TCP is moved.
+            // If linerate's host sends, its own thread does most of the sender's work, and cannot
+            // be moved. Only a writer on the kernel's TCP is therefore moved to another CPU.
             Change::OtherCpu => {
                 near.is_kernel().then_some(())?;
                 setup.is_moved = true;
@@ -232,8 +232,8 @@ impl Setup {
                 return None;
             }
         }
-        // A paced run begins with small segments, see `begin_slowly`. The Nagle algorithm, which
-        // would merge them, is switched off.
+        // A paced run begins with small segments, which are written one by one (`begin_slowly`).
+        // The Nagle algorithm would merge them, so it is switched off.
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
         Some(setup)
     }

@@ -308,8 +308,8 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
         retransmitted_segments: Some(counted.retransmitted_segments),
         whole_data_segments: Some(sent),
         whole_retransmitted_segments: Some(counted.retransmitted_segments),
-        // The losses within one round trip are one loss event, because one recovery repairs them
-        // all.
+        // A loss event comprises all losses within one round trip, because one recovery repairs
+        // them all. The recoveries are counted: fast retransmissions and timeouts.
         loss_events: Some(counted.fast_retransmissions + counted.retransmission_timeouts),
         retransmission_timeouts: Some(counted.retransmission_timeouts),
         path_mtu: Some(state.path_mtu.into()),

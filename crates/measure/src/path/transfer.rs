@@ -51,8 +51,8 @@ pub(super) fn carry_to_sink(
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
     let failed = |error| BenchError::of_control(error, peer);
-    // Only the first connection belongs to the run that the sink reports on. The additional
-    // connections send no greeting, so the sink just counts and discards their data.
+    // The sink reports only on the connection that is opened last, below, with a greeting. The
+    // additional connections send no greeting, so the sink just counts and discards their data.
     let mut others = Vec::new();
     for _ in 1..setup.connections {
         others.push(connect(near, remote, setup)?);
@@ -96,8 +96,8 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // Only the count of the first stream may be known. It is sent for all streams, or zero if it is
-    // not known. That does no harm, because the server does not check these counts.
+    // The server expects the byte count of each stream, but does not check it. Only that of the
+    // first stream is known here, if any, so it is sent for all streams; zero if it is unknown.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }
@@ -170,7 +170,8 @@ fn begin_slowly(stream: &Stream, rate: u64) {
     let pause = Duration::from_secs_f64(f64::from(SMALL_SEGMENT) / as_f64(rate.max(1)));
     for _ in 0..UNPACED {
         if (&mut &*stream).write_all(&bytes).is_err() {
-            // The transfer that follows on this connection fails, too, and reports the error.
+            // The connection has failed. That is not reported here: the transfer that follows on
+            // this connection fails as well, and reports the error.
             return;
         }
         thread::sleep(pause.min(MAX_PAUSE));

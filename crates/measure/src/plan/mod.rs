@@ -110,8 +110,8 @@ impl Plan {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        // The JSON of a plan omits fields with their default value. A field may therefore be
-        // missing in one of the two plans, so the names of both are compared.
+        // The JSON of a plan omits fields with default values, so a field may exist in only one of
+        // the two plans. The fields of both plans are therefore compared.
         let (ours, theirs) = (fields(self), fields(other));
         let differs = |name: &&String| ours.get(*name) != theirs.get(*name);
         // A difference in another field, such as the number of runs, can have the consequence that

@@ -163,8 +163,9 @@ impl Store {
     /// If `run` is not the next run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
         let is_next = match self.plan.budget {
-            // With a time budget, only the number of the run is compared. To compare all of it, the
-            // next run would have to be chosen again, which is slow.
+            // With a time budget, the next run depends on the results so far, and choosing it again
+            // is slow. Only the order number of `run` is therefore compared with the number of
+            // saved runs.
             Some(_) => run.order as usize == self.runs.len(),
             None => self.remaining().first().is_some_and(|next| run.is_of(next)),
         };
@@ -216,8 +217,9 @@ fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
             result => return result,
         }
         file.try_lock_shared()?;
-        // Before the wait, the shared lock is released. Two processes that resume the sweep would
-        // otherwise block each other with their shared locks.
+        // The shared lock was only taken to find out whether an exclusive lock exists. It is
+        // released before the wait. Otherwise two processes that resume the sweep would block each
+        // other with their shared locks.
         file.unlock().map_err(TryLockError::Error)?;
         wait();
     }
@@ -296,7 +298,8 @@ fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), 
 fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
     let path = folder.join(name);
     let text = match fs::read(&path) {
-        // `NotADirectory` means that the folder is a file.
+        // `NotADirectory` means that `folder` is itself a file. As with `NotFound`, there is no
+        // file to read then.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {

@@ -34,8 +34,8 @@ impl SavedSweep {
             Err(error) if is_absent(&error) => None,
             text => Some(text.map_err(|error| StoreError::reading(&path, error))?),
         };
-        // The file of runs is read before the plan. A sweep writes the plan before its first run,
-        // so a plan must exist if the file of runs has any content.
+        // A sweep writes the plan before its first run. The file of runs was read first (`text`),
+        // so a plan must exist by now if that file had any content.
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),

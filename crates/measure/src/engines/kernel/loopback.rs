@@ -52,7 +52,8 @@ fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream
     let listener = socket::listen(ANYWHERE, receiver)?;
     let near = socket::connect(listener.local_addr()?, sender, TIMEOUT)?;
     loop {
-        // If another program connects to the same port, its connection is dropped.
+        // Another program may have connected to this port first. Its connection is dropped, and the
+        // loop accepts the next one.
         let (far, peer) = listener.accept()?;
         if peer == near.local_addr()? {
             return Ok((near.into(), far.into()));

@@ -133,9 +133,9 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // The time is checked before the end of the stream. If the source notices first that
-            // the maximum duration has passed, it closes the stream before all data is sent. The
-            // end of the stream is then not an error.
+            // The time is checked before the end of the stream. The source may be the first to
+            // notice that the maximum duration has passed, and closes the stream before all data is
+            // sent. Such an early end of the stream is not an error.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
@@ -225,8 +225,8 @@ impl<'a> Sink<'a> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;
-        // If the reset is lost, the source still learns from `Transfer::is_over` that the run has
-        // ended.
+        // This turn sends the reset. If the reset is lost, the source still learns from
+        // `Transfer::is_over` that the run has ended.
         end.turn(now)
     }
 

@@ -66,8 +66,8 @@ impl Wrapping {
     fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
         capture.flush();
         if let Some(error) = capture.error() {
-            // The capture keeps the original error, which cannot be cloned. A new error with its
-            // kind and text is returned.
+            // The capture keeps the original error, which cannot be cloned. The caller gets a new
+            // error with the same kind and text.
             let source = io::Error::new(error.kind(), error.to_string());
             return Err(BenchError::Capture { source });
         }

@@ -132,8 +132,8 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // The writer ends without waiting for the reader. The reader can still receive the frames
-        // in the link after this end of the link is dropped.
+        // The writer returns without waiting for the reader, and thereby drops its end of the link.
+        // The reader can still receive the frames that are in the link.
         Ok(began)
     }
 

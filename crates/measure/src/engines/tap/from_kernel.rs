@@ -44,8 +44,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
         congestion: congestion.map(str::to_owned),
         ..Options::default()
     };
-    // The channel through which linerate's thread tells the kernel's thread that its host listens.
-    // The kernel's thread does not connect before.
+    // Through this channel, linerate's thread tells the kernel's thread that its host listens. Only
+    // then does the kernel's thread connect.
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
@@ -120,7 +120,8 @@ fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     while !transfer.is_over() && !transfer.interrupt.is_raised() {
         match stream.read(&mut [0; 64]) {
             Err(error) if socket::is_pause(&error) => {}
-            // The read returned the end of the stream, or the error of a failed connection.
+            // The read has returned the end of the stream or an error other than a timeout, so the
+            // connection has ended.
             _ => return,
         }
     }

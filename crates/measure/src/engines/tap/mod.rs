@@ -165,8 +165,9 @@ impl Bench for TapBench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
-            // With offloads, a frame of a run carries several segments (GSO). A floor measurement
-            // sends only one datagram in each frame, so the two times are not comparable.
+            // With offloads, a frame of a run carries several segments (GSO), but a frame of a
+            // floor measurement only one datagram. The two times would not be comparable, so there
+            // is no floor.
             return Ok(None);
         }
         let tap = self.take_device()?;

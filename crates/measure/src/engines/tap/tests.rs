@@ -157,7 +157,8 @@ fn runs_end_after_their_maximum_time_and_on_interrupt_in_both_directions() {
             let outcome = endless.run(&late, &Interrupt::default()).unwrap();
             assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
             assert_eq!(outcome.verified, Some(true));
-            // The bench must still work after an incomplete run, so another run must succeed.
+            // The previous run was incomplete. It must not have broken the bench, so another run
+            // must be complete.
             assert!(
                 endless
                     .run(&request(5_792, 5_792, 20_000), &Interrupt::default())

@@ -75,9 +75,9 @@ struct Received {
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // The end of the function drops `_ending` before `stream`, because the guard is declared later.
-    // The stream may contain unread data, in which case its drop resets the connection. The source
-    // must know that the transfer has ended before the reset arrives.
+    // Local variables are dropped in reverse order of their declaration, so `_ending` is dropped
+    // before `stream`. If `stream` contains unread data, its drop resets the connection. The source
+    // must know that the transfer has ended before that reset arrives.
     let _ending = ending;
     let read_task = read_task(transfer.request);
     let taken =

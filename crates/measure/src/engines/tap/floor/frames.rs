@@ -91,9 +91,9 @@ impl<'a> Frames<'a> {
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // After dropped datagrams, the sender reaches the last requested byte before the receiver
-        // has read enough bytes. Datagrams of one byte then follow until the number of read bytes
-        // is complete.
+        // When all requested bytes have been sent (`left` is zero), some are still in flight or
+        // were dropped. Datagrams of one byte follow until the receiver has read the requested
+        // number.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);
@@ -150,9 +150,9 @@ impl<'a> Frames<'a> {
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
             if verify {
-                // A dropped datagram shifts all data after it, so that the comparison finds a
-                // difference. The result is ignored, because only the time that the comparison
-                // takes matters.
+                // The comparison is made because its time belongs to the floor. Its result is
+                // ignored, because a dropped datagram is not an error here: it shifts all later
+                // data, which then differs from the pattern.
                 let _ = pattern.verify(position + arrived as u64, &block[..length]);
             }
             arrived += length;

@@ -28,9 +28,9 @@ pub(crate) fn receive_all(
         match socket.recv(&mut block) {
             Ok(length) => {
                 if request.verify {
-                    // A dropped datagram shifts all data after it, so that the comparison finds a
-                    // difference. The result is ignored, because only the time that the comparison
-                    // takes matters.
+                    // The comparison is made because its time belongs to the floor. Its result is
+                    // ignored, because a dropped datagram is not an error here: it shifts all later
+                    // data, which then differs from the pattern.
                     let _ = pattern.verify(read, &block[..length]);
                 }
                 read += length as u64;
@@ -62,9 +62,9 @@ pub(crate) fn send_all(
     while !progress.is_complete() {
         sent -= progress.await_room(sent)?;
         let left = usize::try_from(request.bytes.saturating_sub(sent)).unwrap_or(usize::MAX);
-        // After dropped datagrams, the sender reaches the last requested byte before the receiver
-        // has read enough bytes. Datagrams of one byte then follow until the number of read bytes
-        // is complete.
+        // When all requested bytes have been sent (`left` is zero), some are still in flight or
+        // were dropped. Datagrams of one byte follow until the receiver has read the requested
+        // number.
         let length = payload.min(left.max(1));
         if request.verify {
             pattern.fill(sent, &mut block[..length]);
