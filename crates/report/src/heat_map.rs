@@ -169,9 +169,9 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // If the labels with a space fit into the columns, each is right-aligned, like the
-            // figures below it. Otherwise a label begins above the first column of its group, and
-            // extends over the other columns of the group.
+            // If the widest label and a space fit into a column, all labels are right-aligned, like
+            // the figures below them. Otherwise, each label begins at the first column of its
+            // group, and extends over the other columns of the group.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {

@@ -9,8 +9,8 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 forbids most other control characters, even as escapes, so all of them are
-            // replaced.
+            // XML 1.0 forbids most control characters other than line feed and tab, even as
+            // escapes. All others are therefore replaced by U+FFFD.
             '\n' | '\t' => safe.push(character),
             control if control.is_control() => safe.push('\u{fffd}'),
             other => safe.push(other),

@@ -107,8 +107,8 @@ impl Report<'_> {
     /// has a time budget.
     fn partial(&self) -> String {
         let (done, all) = (self.runs.len() as u64, self.design.run_count());
-        // A time budget usually leaves some runs of the plan unmade. Their cells are predicted, and
-        // a finding says so. The note would only repeat that finding.
+        // With a time budget, some runs of the plan usually cannot be made. A finding already says
+        // that their cells are predicted, so no note is needed.
         if done >= all || self.design.budget.is_some() {
             return String::new();
         }
