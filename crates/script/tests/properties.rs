@@ -107,8 +107,8 @@ fn line() -> impl Strategy<Value = String> {
         "ioctl(4, SIOCOUTQ, ...) = ...",
         "accept(3, ..., ...) = 5",
     ]);
-    // The marks before a packet: none, a fragment, extension headers, damage on a serial line, or
-    // another source address.
+    // Text that may precede a packet in a script: nothing (most often), a fragment, extension
+    // headers, damage on a serial line, or another source address.
     let marks = prop_oneof![
         3 => Just(String::new()),
         1 => (0_u32..8_192, 0_u32..2_000).prop_map(|(first, length)| {

@@ -53,7 +53,8 @@ impl LearntMarks {
             position: 0,
         });
         let flow_label = packet.flow_label.map(|live| match live {
-            // Zero means that the packet has no label.
+            // A label of zero is not replaced by a name: it means that the packet has no flow
+            // label.
             0 => 0,
             live => self.flow_labels.of(live, expected.flow_label.filter(|&name| name != 0)),
         });

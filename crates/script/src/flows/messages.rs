@@ -28,8 +28,9 @@ impl Flows {
             }
             IcmpBody::Error { field, quoted } => {
                 let mut field = field.unwrap_or_else(|| match icmp.kind.code {
-                    // This error of ICMPv6 gives the offset of the field with the unknown protocol:
-                    // the Next Header field, at offset 6.
+                    // ICMPv6 reports an unknown protocol with the offset of the field that names
+                    // it. Without extension headers, this is the Next Header field of the IPv6
+                    // header, at offset 6.
                     "protocol_unreachable" if host.is_ipv6() => 6,
                     _ => 0,
                 });

@@ -32,8 +32,9 @@ impl Descriptors {
     /// Shuts down both directions of all sockets, which wakes calls that wait for them.
     pub(super) fn shut_down_sockets(&self) {
         for descriptor in self.lock().values() {
-            // Shutdown fails for an epoll instance and cannot wake a call that waits on it. That is
-            // harmless, because every such call has a timeout.
+            // Shutting down a socket wakes a call that waits for it. An epoll instance cannot be
+            // shut down, so a call that waits for it goes on until its timeout. The error is
+            // therefore ignored.
             let _ = rustix::net::shutdown(&**descriptor, Shutdown::Both);
         }
     }

@@ -110,8 +110,9 @@ impl KernelMachine {
     fn new(settings: &Settings, longer: u16) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        // The TUN device must accept packets of any size, because a script may send packets that
-        // exceed the host's MTU. The host's MTU is set only on the kernel's interface, after this.
+        // The link must take packets of any size, because a script may inject packets that are
+        // larger than the MTU of the tested kernel. The MTU of the script applies only to what the
+        // kernel sends. It is set below, on the kernel's interface.
         let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig {
             name: "tun0".to_owned(),

@@ -43,8 +43,8 @@ impl Worker {
 
     /// Makes the thread execute a call. A socket that the call creates gets the number `name`.
     pub(super) fn begin(&self, call: &Call, name: i32) {
-        // Sending cannot fail, because the thread, which receives, ends only after this `Worker` is
-        // dropped.
+        // Sending would fail only if the thread that executes the calls had ended. It ends after
+        // this `Worker` has been dropped, so an error is impossible.
         let _ = self.calls.send((call.clone(), name));
     }
 

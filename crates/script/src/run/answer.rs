@@ -17,7 +17,8 @@ pub(super) fn compare(
         matches!(event.call, Call::Socket { .. } | Call::Accept { .. } | Call::EpollCreate);
     let is_right = match (event.expected, answer.result) {
         (Expected::Anything, _) => true,
-        // The number of a new socket is not compared, because the script assigns it.
+        // The call creates a descriptor. Its number is not compared, because a new descriptor gets
+        // the number that the script expects, whatever the machine returned.
         (Expected::Value(_), Ok(_)) if makes_socket => true,
         (Expected::Value(expected), Ok(value)) => expected == value,
         (Expected::Error(expected), Err(errno)) => expected == errno,

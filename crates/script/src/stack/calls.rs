@@ -129,7 +129,8 @@ impl StackMachine {
             Some(Socket::Datagrams { .. }) => return Err(Errno::OPNOTSUPP),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
-        // The sum is the actual limit: BSD queues one connection more than `backlog`.
+        // As in BSD, a listener accepts one connection more than the `backlog` that the application
+        // passes to `listen`. `ListenOptions::backlog` is the exact limit, so it is one larger.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
         let options = ListenOptions {
             backlog,
@@ -314,8 +315,8 @@ impl StackMachine {
         let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
         if self.now.since(self.begin) >= began + wait {
-            // The linger time is over, so `close` returns. As in Linux, the connection continues to
-            // send its data in the background.
+            // The linger time is over, so `close` returns although data is unacknowledged. As in
+            // Linux, the connection goes on sending this data after the close.
             let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
             return false;
         }

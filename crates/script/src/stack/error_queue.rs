@@ -173,8 +173,9 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // The script's link does not support scatter-gather. Data of zero-copy writes are
-                // therefore copied into packets, as this code reports.
+                // Linux reports this code if it had to copy the data of a zero-copy write. Here it
+                // always has to be copied, because the script's link does not support
+                // scatter-gather.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
                 data: last.into(),

@@ -169,9 +169,9 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // There is room for data on the SYN, so the host has a cookie. The connection was opened
-        // only to find that out. It is aborted before it has sent its SYN, and opened again with
-        // the first write.
+        // There is room for data on the SYN, so the host has a cookie of the peer. The SYN must
+        // wait for the first write, but a connection that is open would send it at once. So the
+        // connection is aborted before it sends anything. The first write opens a new one.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddr::new(self.remote, self.ports.1);

@@ -27,7 +27,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "last_ack_recv" => now.since(information.last_received).as_millis(),
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
         "rcv_space" => information.read_in_a_round_trip.into(),
-        // As in Linux, the largest number means that there is no limit.
+        // Without a limit of the pacing rate, Linux reports the largest number, `u64::MAX`.
         "pacing_rate" => {
             information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8)
         }
@@ -49,7 +49,9 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
-            // While there is no slow start threshold, Linux reports this number in its place.
+            // A threshold of 2^30 bytes or more is above every possible window: no threshold has
+            // been set yet. Linux then reports 0x7fffffff (`TCP_INFINITE_SSTHRESH`) instead of a
+            // number of segments.
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },
@@ -61,7 +63,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "sacked" => segments(information.sacked),
         "lost" => segments(information.lost),
         "retrans" => segments(information.repeated_in_flight),
-        // Like Linux, count the SYN as one delivered segment.
+        // The number of delivered segments includes the SYN, as in Linux.
         "delivered" => {
             1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1)))
         }

@@ -97,14 +97,14 @@ impl StackMachine {
         let everywhere = if settings.local.is_ipv4() { IpCidr::ALL_IPV4 } else { IpCidr::ALL_IPV6 };
         let here = IpCidr::new(settings.local, 16).unwrap_or(everywhere);
         let mut config = StackConfig::new(mac, here);
-        // Header compression works best if the IP identification grows by one with each packet,
-        // because that takes no bytes in the compressed header (RFC 1144 §3.2.2).
+        // On a serial line with header compression, the identification of IP packets counts up by
+        // one. It then takes no bytes in a compressed header (RFC 1144 §3.2.2).
         config.count_packets = settings.line == Some(Line::Cslip);
         let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
-        // The clock does not start at zero. A time of zero would otherwise be mistaken for one that
-        // was never set.
+        // The clock starts at 1,000 s: the host's fields use the time zero for "never", so an event
+        // at the start of the script must not have the time zero.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             host: Host::new(stack, ScriptLink::new(settings.mtu.into(), settings.line)),
@@ -258,8 +258,10 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // A script for IPv4 expects an MTU that includes an IPv4 header. Over IPv6, the host's
-            // MTU includes an IPv6 header, so it is reduced by the difference.
+            // A script that was written for IPv4 expects an MTU with an IPv4 header of 20 bytes. If
+            // it runs over IPv6, the host's MTU has room for 40 bytes of header. `self.longer` is
+            // this difference; it is zero if the script runs over the IP version for which it was
+            // written.
             let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
             value.saturating_sub(longer.into())
         })

@@ -59,9 +59,9 @@ impl StackMachine {
                 let has_notices = queue.is_some_and(ErrorQueue::is_readable);
                 let ended = connection.is_at_end_of_stream();
                 let closed = state == State::Closed;
-                // A connection that this host is opening is not writable. A connection that it has
-                // accepted by Fast Open is writable before the handshake is complete (RFC 7413
-                // §4.2).
+                // A connection that this host opens becomes writable when the handshake is
+                // complete. A connection that it accepts by Fast Open is writable earlier, in the
+                // state SYN-RECEIVED (RFC 7413 §4.2). `connecting` tells them apart.
                 let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
                 let both = closed
                     || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);

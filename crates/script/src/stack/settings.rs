@@ -144,8 +144,8 @@ fn set_route(
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // These two settings determine when the AccECN option is sent. linerate follows RFC 9768
-        // §3.2.3.3, which corresponds to these values.
+        // In Linux, these two settings determine which segments carry the AccECN option. The value
+        // 1 corresponds to RFC 9768 §3.2.3.3, which linerate always follows.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),

@@ -229,8 +229,8 @@ impl<'a> Cursor<'a> {
                 return Ok(items);
             }
             self.want(",")?;
-            // A comma may precede the closing bracket, because Python writes a tuple of one item
-            // `(1,)`.
+            // A comma has just been read. The list may nevertheless end here, because Python writes
+            // a tuple of one item as `(1,)`.
             if self.take(close) {
                 return Ok(items);
             }

@@ -129,8 +129,8 @@ fn kind(cursor: &mut Cursor<'_>) -> Result<IcmpKind, SyntaxError> {
         Some(word) if ["mtu", "pointer", "id", "seq"].contains(&word) => "",
         word => word.unwrap_or(""),
     };
-    // A word that begins with a digit is not the name of a code, but the time at the start of the
-    // next line.
+    // The code is optional. A word that begins with a digit is no code, but already the time at the
+    // start of the script's next line.
     let code = if code.starts_with(|first: char| first.is_ascii_digit()) { "" } else { code };
     let found = rows().find(|row| row.code == code);
     let found = found.or_else(|| rows().next().filter(|_| code.is_empty())).copied();

@@ -210,8 +210,8 @@ fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError>
             "{first}:{last}: a fragment begins at a multiple of 8 up to {LARGEST_OFFSET}"
         )));
     }
-    // The limit of 60,000 bytes leaves room for the headers before the fragment, because an IP
-    // packet has at most 65,535 bytes.
+    // An IP packet has at most 65,535 bytes. A limit of 60,000 bytes for the data of a fragment
+    // leaves room for the packet's headers.
     if last < first || last - first > 60_000 {
         return Err(cursor.error(format!(
             "{first}:{last}: a fragment ends behind its first byte, and has at most 60000 bytes"

@@ -178,9 +178,10 @@ impl Settings {
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // These options of packetdrill are accepted, but have no effect. The link needs no
-            // gateway, and a TSecr that the host has not sent is always computed from its first
-            // TSval.
+            // These options of packetdrill are accepted, but have no effect. `gateway_ip` and
+            // `netmask_ip` describe a gateway, which the simulated link does not need.
+            // `tcp_ts_ecr_scaled` selects how a TSecr is converted that equals no TSval of the
+            // host. Here it always keeps its distance to the host's first TSval.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

@@ -103,8 +103,8 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     while cursor.sees("\"") {
         whole.push_str(cursor.enclosed("\"", "\"")?);
     }
-    // `...` after a text means that more may follow in the actual text. It can be ignored, because
-    // in any case only the given beginning is compared.
+    // `...` after a text means that the actual text may be longer than the expected one. It is
+    // ignored, because a comparison always ends at the end of the expected text.
     let _ = cursor.take("...");
     Ok(Value::Text(whole))
 }

@@ -250,8 +250,9 @@ impl StackMachine {
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => {
-                // A script for IPv4 expects an MTU that includes an IPv4 header. Over IPv6, the
-                // host's MTU includes an IPv6 header, so it is reduced by the difference.
+                // A script that was written for IPv4 expects a path MTU with an IPv4 header. If it
+                // runs over IPv6, the host's path MTU includes the longer IPv6 header.
+                // `self.longer` is the difference of these lengths; it is zero over IPv4.
                 wide(self.connection(fd)?.path_mtu().saturating_sub(self.longer.into()))
             }
             _ => return Err(Errno::NOPROTOOPT),

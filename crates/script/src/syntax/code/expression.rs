@@ -21,8 +21,8 @@ pub(super) enum Expression {
     Field(String),
     Not(Box<Self>),
     Negative(Box<Self>),
-    // A chain of one operator, such as `a and b and c`, is a list instead of a tree. Evaluating a
-    // long chain thus needs no deep recursion.
+    // Operands that are all joined by `and`, or all by `or`, are in one list: `a and b and c` is
+    // `All([a, b, c])`. A tree of pairs would need a recursion as deep as the chain is long.
     All(Vec<Self>),
     AnyOf(Vec<Self>),
     /// A chain of operators of equal precedence: `a + b - c`.

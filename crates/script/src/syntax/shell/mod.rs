@@ -58,8 +58,8 @@ pub(super) fn shell(
 /// Returns the commands of a line, which `;` or `&&` separates. A final `|| true` is removed from a
 /// command: it only hides failures, and no command fails here.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
-    // The comment is removed before the line is split at separators, because a comment may contain
-    // them.
+    // Comments are removed first, because a comment may contain `;` or `&&`, which separate
+    // commands.
     let comment = if line.trim_start().starts_with('#') { 0 } else { line.len() };
     let line = &line[..line.find(" #").unwrap_or(comment)];
     line.split(';').flat_map(|part| part.split("&&")).map(|command| {
@@ -75,8 +75,8 @@ fn read_command(
     steps: &mut Vec<ShellStep>,
 ) -> Result<(), SyntaxError> {
     let error = |what: String| SyntaxError { line, what };
-    // This command restores the sysctls of the machine after packetdrill has run on it. Here, the
-    // host exists only while the script runs, so there is nothing to restore.
+    // packetdrill runs on the real machine, and this shell script then restores the sysctls. Here,
+    // each script has a host of its own, so there is nothing to restore.
     if command.starts_with("/tmp/sysctl_restore_") {
         return Ok(());
     }
@@ -161,7 +161,7 @@ fn read_script(
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|reason| error(format!("cannot be read ({reason})")))?;
-    // Without a folder, this shell script cannot name another shell script.
+    // `None` instead of a folder forbids this shell script to run other shell scripts.
     let read = shell(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|step| match step {
         ShellStep::Set(setting) => ShellStep::Set(Setting { from_list: true, ..setting }),
