@@ -267,8 +267,8 @@ impl World {
     }
 
     fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
-        // The NIC may have truncated the frame when it sent it before. The new attempt begins with
-        // the whole frame.
+        // This may be a repeated attempt to send the frame. In the earlier attempt the NIC may have
+        // truncated the frame. The new attempt begins with the whole frame.
         self.frames[frame].truncate(None);
         let to = self.audience(wire, frame);
         self.request(wire, port, frame, to);
@@ -380,8 +380,9 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Executing these actions caused more actions, which nested calls have already executed. So
-        // `medium_actions` is empty, and the vector is put back only to keep its allocation.
+        // An action may cause further actions of the medium. A nested call of this function has
+        // then executed those, so `medium_actions` is empty. The drained vector is put back only to
+        // keep its allocation.
         self.medium_actions = actions;
     }
 
@@ -409,8 +410,9 @@ impl World {
             }
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
-                // Whether the frame is truncated must be checked now. When it arrives, its sender
-                // may already be sending it again, as a whole.
+                // The sender may have truncated the frame, which damages it. This must be checked
+                // now: when the frame reaches the receiver, its sender may already be sending it
+                // again as a whole.
                 let intact = intact && !self.frames[frame].is_truncated();
                 self.schedule_reception(wire, port, at, Reception::Frame { frame, intact });
             }

@@ -133,8 +133,9 @@ fn events_per_frame_do_not_grow_with_the_number_of_hosts() {
     }
 }
 
-// A send buffer of 100 MB exceeds the memory that a host has for buffers. The source then must not
-// run again and again while it waits for memory.
+// The host has less memory for buffers than the send buffer of 100 MB. The source must sleep while
+// memory is short, instead of retrying at every step. So the simulation must not need many more
+// events than with a buffer of 4 MB.
 #[test]
 fn a_source_that_lacks_buffer_memory_sleeps_until_an_acknowledgement_frees_some() {
     let events = |send_buffer: u64| {

@@ -34,7 +34,8 @@ fn a_transfer_has_the_goodput_of_its_header_arithmetic() {
         let outcome = run(name, &changes, Keep::default());
         let programs = if name.starts_with("wan") { "one other" } else { "transfer" };
         let share = measure(&outcome, &format!("goodput {programs}")) / rate;
-        // A full frame takes the time of these bytes: Ethernet header, IP packet, check sequence,
+        // The expected share of the bit rate: payload per full frame, divided by all bytes for
+        // which the frame occupies the wire. These are Ethernet header, IP packet, check sequence,
         // and preamble with gap. The payload is the packet without its IPv6 and TCP headers.
         let expected = payload / (14.0 + 1_500.0 + 4.0 + 20.0);
         assert!((expected * 0.98..=expected).contains(&share), "{name}: {share}, not {expected}");

@@ -44,8 +44,8 @@ fn long_frames_fill_a_saturated_ethernet_and_short_ones_do_not() {
 #[test]
 fn measures_of_a_run_without_data_have_no_value() {
     let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
-    // After 6 ms, the transfers `first` and `second` have opened their connections, but no data
-    // have arrived. Their throughput is zero, and measures that would divide by it have no value.
+    // The run ends after 6 ms, when the transfers `first` and `second` are open but have received
+    // no data. Their throughput is zero. Measures that would divide by zero have no value.
     let early = run("sun-3-50-four", &["limit.time=0.006"]);
     assert_eq!(measured(&early, "goodput first second"), Some(0.0));
     assert_eq!(measured(&early, "larger-share first second"), None);

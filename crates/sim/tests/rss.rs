@@ -142,8 +142,9 @@ fn counters_of_queues_add_up_to_those_of_their_nic() {
 fn each_arp_request_is_answered_once_and_teaches_every_shard() {
     let outcome = run(&["limit.time=0.001"], KEEP);
     let arp = outcome.frames.iter().filter(|frame| frame.bytes[12..14] == [8, 6]);
-    // For each ARP packet, the number of its sender's MAC address (receiver 0, sender 1), and
-    // whether it is a request.
+    // One pair for each ARP packet. The number is the last byte of the sender's MAC address: 0 for
+    // the host that receives the transfers, 1 for the host that sends them. The boolean says
+    // whether the packet is a request.
     let said: Vec<(u8, bool)> = arp.map(|frame| (frame.bytes[11], frame.bytes[21] == 1)).collect();
     let count = |what: (u8, bool)| said.iter().filter(|&&said| said == what).count();
     assert_eq!(
@@ -178,8 +179,9 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // A job that is running at the end of the simulation is in the timeline, but not in the
-            // counters of busy time. So the timeline may show more busy time than the counters.
+            // The counters of busy time include a job when it ends, but the timeline shows it from
+            // its start. If a job is running when the simulation ends, the timeline therefore shows
+            // more busy time.
             assert!(
                 levels
                     .iter()
@@ -264,8 +266,8 @@ fn impossible_numbers_of_queues_and_processors_are_refused() {
     );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
     refused("wan-two-routers", &["west.nics.lan.nic.queues=2"], "give a router or a bridge one");
-    // In a file of the user, the range can permit more than the simulator does. The limits of the
-    // simulator must still apply, so 0 and 100 queues must be refused.
+    // A user's own file can declare a range for a parameter, here 0 to 100 queues. The simulator's
+    // own limits, 1 to 32, must apply nevertheless.
     let text = Scenario::text("rss").unwrap().replace("\"generic\"", "\"own.toml\"");
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {

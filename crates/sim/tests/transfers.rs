@@ -107,8 +107,9 @@ fn the_spans_of_a_timeline_add_up_to_the_counters() {
     assert!(count(Activity::Data) > count(Activity::Frame));
     let waits = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": waits for"));
     assert!(waits.flat_map(|lane| &lane.held).any(|held| held.by == Activity::WaitsForData));
-    // The timeline may show fewer collisions than the counters. If a station senses another
-    // transmission at the very instant at which it begins, the collision takes no time.
+    // The timeline may show fewer collisions than the counters. A station that senses another
+    // transmission at the instant at which it begins its own collides after a time of zero. The
+    // timeline leaves out activities that take no time.
     assert!(
         count(Activity::Collision) > 0
             && count(Activity::Collision) <= outcome.wires[0].counted.collisions

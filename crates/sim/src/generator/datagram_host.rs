@@ -90,8 +90,8 @@ impl DatagramHost {
     /// Sends a datagram. Its frames are queued behind all frames that already wait to be sent.
     pub(super) fn send(&mut self, now: Tick, to: SocketAddr, data: &[u8]) {
         let Some(socket) = self.socket else { return };
-        // If the host has no room for the datagram, the datagram is lost, as it could be on the
-        // wire.
+        // The error is ignored: a datagram for which the host has no room is lost, just as the wire
+        // could lose it.
         let _ = self.stack.udp_send_to(now.to_instant(), socket, to, data);
         self.turn(now, None);
     }
@@ -114,8 +114,8 @@ impl DatagramHost {
             let mut wire =
                 Wire { place: &self.place, arrived: arrived.take(), to_send: &mut self.to_send };
             let turn = self.stack.turn(&mut wire, Budget::default(), now.to_instant());
-            // This link never fails, so a turn returns no error. The loop thus ends only when the
-            // host has no more work.
+            // A turn fails only if its link fails, which this link never does. So the loop goes on
+            // until the host has no more work.
             if !turn.is_ok_and(|turn| turn.more) {
                 return;
             }
@@ -154,8 +154,8 @@ impl Link for Wire<'_> {
             && let Some(made) = fill(&mut frame[EthernetHeader::LENGTH..])
         {
             let packet = &frame[EthernetHeader::LENGTH..][..made.length];
-            // If no host has the destination address, the packet is lost, as it would be on the
-            // wire.
+            // `header_of` returns `None` if no host has the destination address. The packet is then
+            // lost, because no station would receive it from the wire.
             if let Some(header) = self.header_of(packet) {
                 header.emit(&mut frame);
                 self.to_send.push_back(frame[..EthernetHeader::LENGTH + made.length].to_vec());

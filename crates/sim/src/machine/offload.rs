@@ -101,8 +101,8 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
     let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, tcp + 12) & 0xfff);
-    // Fields of the IP header that may differ are outside the compared ranges: the packet length,
-    // and over IPv4 also the identification and the header checksum.
+    // Compares all fields of the IP headers except those in which mergeable segments may differ:
+    // the packet length and, over IPv4, the identification and the header checksum.
     let is_same_ip = if is_ipv6 {
         same(0, IP + 4) && same(IP + 6, tcp + 4)
     } else {

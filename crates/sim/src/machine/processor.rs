@@ -405,11 +405,11 @@ impl Processor {
             let goes_on =
                 turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
-                // The jobs that build frames for a task have a lower priority. Such frames precede
-                // the new ones, which belong to the network level, and must not be overtaken by
-                // them. Their jobs therefore move to the network level first. A real kernel
-                // prevents overtaking by masking network interrupts while a task's frames are
-                // built.
+                // The frames in `made` are sent at the network level, which runs before the task
+                // level. Frames that a task has sent earlier may still wait at the task level, and
+                // would be overtaken. So their jobs move to the network level first. A real kernel
+                // avoids the overtaking by masking network interrupts while it builds a task's
+                // frames.
                 self.cpu.promote(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {

@@ -136,8 +136,9 @@ impl Bus {
     ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
-        // After a collision, `end` is the end of the jam, which does not depend on the frame's
-        // length. Only a transmission without a collision therefore gets a new end.
+        // The new length determines when the transmission ends, unless it has already collided.
+        // After a collision it ends with the jam, at a time that does not depend on the frame's
+        // length.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
             let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
@@ -239,12 +240,14 @@ impl Bus {
             return self.defer(port, not_before);
         }
         if self.idle_from(port).is_some_and(|idle| idle + self.parameters.gap > now) {
-            // After this start was scheduled, another station used the cable. The gap after its
-            // transmission has not passed, so the start is scheduled anew.
+            // The cable was idle when this start was planned, but another station has used it since
+            // then. The gap after that transmission has not passed yet, so the start is planned
+            // again.
             return self.plan(port, not_before, actions);
         }
-        // Forget past transmissions that no longer delay any station: the farthest station has
-        // sensed their end, and has waited for the gap.
+        // Forget past transmissions whose inter-frame gap is over for all stations. The station
+        // that is farthest away senses the end of a transmission later than all others, by
+        // `self.longest`.
         let kept_for = self.longest + self.parameters.gap;
         self.ended.retain(|&(_, end)| end + kept_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);
@@ -412,8 +415,9 @@ impl Bus {
                 self.plan(port, not_before, actions);
             }
         }
-        // No station transmits now, so none of these stations has deferred once more, and
-        // `self.deferring` is empty. The vector is put back only to keep its allocation.
+        // `plan` lets a station defer only while another one transmits. No station transmits now,
+        // so `self.deferring` is still empty. The drained vector is put back only to keep its
+        // allocation.
         self.deferring = deferring;
     }
 
@@ -503,9 +507,10 @@ mod tests {
         let metre = Span::from_picos(4_330);
         let parameters =
             BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
-        // The slot time is 51.2 us. Station 1 begins 1 us before it would sense station 0. Its
-        // signal then takes 25, 30 or 45 us to station 0, which senses the collision 49, 59 or 89
-        // us after its own start. Of these, 59 us and 89 us exceed the slot time.
+        // Both stations are `distance` us apart. Station 1 begins 1 us before the signal of station
+        // 0 would reach it. Its own signal takes `distance` us to station 0, which then senses the
+        // collision. This is 49, 59 or 89 us after station 0 began. The slot time is 51.2 us, so
+        // the last two collisions are late.
         for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
             let mut bus =
                 Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);

@@ -265,8 +265,8 @@ fn a_byte_takes_ten_bits_and_an_escaped_one_twenty() {
     ];
     let parameters = SerialParameters::read(&settings("", &numbers).root()).unwrap();
     let mut wire = Wire::new(Medium::Serial(Box::new(Serial::new(parameters))));
-    // The bytes END and ESC take two bytes each (RFC 1055). An END precedes the packet, and another
-    // one follows it.
+    // The first packet has 9 bytes on the line: each of the bytes END (0o300) and ESC (0o333) is
+    // sent as two, and an END precedes and follows the packet (RFC 1055). A byte takes 100 us.
     wire.send(0, 0, &[1, 2, 0o300, 0o333, 5], Audience::One(1));
     wire.send(20, 1, &[1], Audience::One(0));
     let (seen, counted) = wire.finish();
@@ -299,13 +299,15 @@ fn a_switch_stores_and_forwards_with_a_gap_between_frames() {
         (1_000, Seen::Sending(1)),
         (8_064, Seen::Sent(0)),
         (8_160, Seen::Sending(0)),
-        // After 811.4 us, the switch has received the whole first frame, and begins to forward it.
+        // The switch begins to forward the first frame when it has received all of it, after 811.4
+        // us. The times are in tenths of a microsecond.
         (8_114 + 114, Seen::Begin(2)),
         (9_064, Seen::Sent(1)),
         (16_224, Seen::Sent(0)),
         (8_114 + 8_114, Seen::Frame(2)),
-        // The switch has received the second frame after 911.4 us. The frame waits until the first
-        // one, and the gap after it, have passed on the outgoing cable.
+        // The switch has received the second frame after 911.4 us. At that time its outgoing cable
+        // still carries the first frame. So the second one waits until that frame has ended and the
+        // gap has passed.
         (16_274 + 114, Seen::Begin(2)),
         (16_274 + 8_114, Seen::Frame(2)),
     ];

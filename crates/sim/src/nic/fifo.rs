@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
-        // A word takes 2 us on the bus and 1.6 us on the wire. The bus thus removes four bytes in
-        // the time in which five arrive, so every fifth byte remains in the FIFO. Its 48 bytes are
-        // full after about 240 bytes of a frame.
+        // A word of two bytes takes 2 us on the bus and 1.6 us on the wire. While the wire delivers
+        // five bytes, the bus removes four, so one of five bytes stays in the FIFO. The FIFO of 48
+        // bytes is thus full after about 240 bytes of a frame.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.underruns(Tick::ZERO, 120).is_none());
         assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));

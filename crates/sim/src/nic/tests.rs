@@ -134,9 +134,9 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     nic.handle_event(at(110), done, &mut actions);
     assert_eq!(actions, [], "the pending interrupt covers this one");
     assert_eq!([(); 2].map(|()| nic.poll_completion(0)), [Some(Completion::Transmitted); 2]);
-    // The third of these completions reaches the limit, so the NIC interrupts before the timer
-    // expires. The driver then reads all completions. When the timer expires, there is nothing to
-    // report.
+    // Three more frames are completed, which is the limit for one interrupt. The NIC interrupts at
+    // once, and the driver then reads all completions. The timer of 100 us, which the first of them
+    // started, later finds nothing to report.
     for _ in 0..3 {
         nic.handle_event(at(200), done, &mut actions);
     }

@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn underruns_are_predicted_each_time_a_frame_begins_to_leave() {
-        // A word takes 2 us on the bus, but only 1.6 us on the wire. The FIFO is thus emptied
-        // faster than it is filled, and underruns while a long frame is sent.
+        // The FIFO holds 48 bytes. A word of two bytes takes 2 us from memory over the bus, but
+        // only 1.6 us on the wire. So the FIFO empties while a long frame is sent: it underruns.
         let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
         let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
         let fifo = Fifo::new(48, &dma, Span::from_picos(800_000), arbiter);

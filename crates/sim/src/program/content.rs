@@ -9,7 +9,8 @@ const PERIOD: usize = 65_521;
 
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    // Two periods are stored, so that a slice of up to one period never wraps.
+    // The period is stored twice. So a slice that begins anywhere in the first copy, and is at most
+    // a period long, is contiguous.
     let mut bytes: Vec<u8> = (0..PERIOD)
         .map(|_| {
             state = state

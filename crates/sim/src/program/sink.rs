@@ -112,8 +112,8 @@ impl Sink {
     /// Ends the read, verifies its bytes, and returns the next step.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        // The buffer is only as long as the received bytes require, because the requested number of
-        // bytes may be huge.
+        // The application reads up to `read_size` bytes at once, which may be huge. The buffer
+        // therefore grows only to the number of bytes that a read returns.
         self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);

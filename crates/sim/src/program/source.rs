@@ -134,8 +134,8 @@ impl Source {
             return Step::Sleep;
         };
         if written == 0 {
-            // The host has no memory for more data. Because it has refused this write, it will
-            // report when it has memory again.
+            // The host has taken nothing, because it has no memory for more data. After such a
+            // refusal it reports when memory is free again, so the source can sleep until then.
             self.phase = Phase::Write;
             return Step::Sleep;
         }
@@ -172,8 +172,9 @@ impl Program for Source {
     }
 
     fn is_finished(&self) -> bool {
-        // A source finishes when it has written all bytes, or has lost its connection. The
-        // simulation nevertheless continues until the sink finishes, too.
+        // A source has finished when it has written all bytes, or when its connection has failed.
+        // The data may still be on the way, so the simulation continues until the sink has
+        // finished, too.
         self.phase == Phase::End
     }
 

@@ -325,8 +325,9 @@ impl Relay {
             Decision::Flood => {
                 for nic in (0..).take(self.nics.len()).filter(|&nic| nic != came_by) {
                     self.counted.forwarded += 1;
-                    // A NIC can truncate a frame. Each NIC gets its own copy, so that this does not
-                    // affect the frames of the other NICs.
+                    // Each NIC gets its own copy of the flooded frame. A NIC truncates the frame if
+                    // its FIFO underruns, and this must not affect the frames that the other NICs
+                    // send.
                     let copy = frames.copy(frame);
                     self.queue(now, nic, copy, frames, actions);
                 }

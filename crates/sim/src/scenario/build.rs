@@ -151,9 +151,8 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has its own random streams, because the number of the medium is mixed
-            // into the seed. For number 0 the seed does not change, so the only medium of a
-            // scenario uses the seed itself.
+            // The number of the medium is mixed into the seed, so that each medium has its own
+            // random numbers. Medium 0 gets the unchanged seed.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
@@ -169,8 +168,8 @@ impl Blueprint {
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // Search from `to` over all bridges. Bridged media form no loop, so the search reaches
-            // each medium only once.
+            // Search all media that bridges connect with `to`. The search needs no list of the
+            // media it has visited, because bridged media form no loop.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
                 for attachments in bridges()
@@ -216,9 +215,10 @@ impl Blueprint {
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
         let framing = self.media[host.attachment.medium].framing();
         Capabilities {
-            // The host computes checksums only if frames are captured. Otherwise it only spends
-            // simulated processor time for them. With TSO, it leaves all checksums to the NIC; the
-            // link between the host and the NIC computes them.
+            // The stack computes checksums only if frames are captured, because captured frames
+            // must be valid. Otherwise the simulated host is only charged the time of computing
+            // them. With TSO, the NIC has to compute the checksums, so the simulated link between
+            // host and NIC does so.
             offloads: Offloads {
                 checksums: !keep.frames || host.nic.offload.tso_max_size > 0,
                 gso_max_size: host.nic.offload.tso_max_size,
@@ -374,8 +374,8 @@ impl Blueprint {
 impl HostPlan {
     fn outcome(&self, machine: &Machine) -> MachineOutcome {
         let served = machine.busy().zip(machine.nic().queues().map(Some));
-        // A machine can have more processors than its NIC has queues. The additional processors
-        // have no work, so they are idle all the time.
+        // A machine may have more processors than its NIC has queues. Each processor without a
+        // queue is idle all the time, and gets an outcome of zeros.
         let all = served.chain(std::iter::repeat(((Span::ZERO, [Span::ZERO; 3]), None)));
         let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
         let processors: Vec<ProcessorOutcome> =
@@ -427,8 +427,8 @@ fn bridge(world: &World, number: usize) -> Bridge {
     let own = &world.relay_attachments[number];
     let behind = world.attachments.iter().map(|&(at, _)| {
         let leads = |&(wire, port): &(u16, Port)| {
-            // True if this NIC of the bridge is attached to the medium `at`, or another bridge on
-            // its medium leads to `at`.
+            // A NIC of the bridge leads to the medium `at` if it is attached to it. It also does if
+            // another bridge on the NIC's medium leads there.
             wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)

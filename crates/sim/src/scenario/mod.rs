@@ -167,8 +167,8 @@ impl Scenario {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
         if key == family::KEY {
-            // `Settings::set` refuses to change an entry that does not exist. A scenario for IPv4
-            // may have no such entry, so it is added or replaced here.
+            // `Settings::set` changes only entries that exist. A scenario for IPv4 may have no
+            // entry for the family, so `replace_word` is used, which adds a missing entry.
             self.settings.replace_word(key, name);
             return Family::read(&self.settings).map(drop);
         }

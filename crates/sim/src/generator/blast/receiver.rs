@@ -44,8 +44,9 @@ impl FrameGenerator for BlastReceiver {
         }
         let is_last = index + 1 == count;
         if blast < self.blast {
-            // The sender repeats a blast that was already complete, because the acknowledgement was
-            // lost. The final frame of the repeated blast triggers another acknowledgement.
+            // The frame belongs to a blast that this receiver has already received completely. The
+            // sender repeats that blast because the acknowledgement was lost. So it is acknowledged
+            // once more, when its final frame arrives.
             self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
             return;
         }

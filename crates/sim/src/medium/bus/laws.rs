@@ -407,8 +407,9 @@ fn the_gap_is_kept_after_a_late_end_of_carrier() {
     wire.check_all();
     let first =
         |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
-    // The first frame ends at 57.6 us. Station 1 is at the sender's position and senses the end
-    // immediately; station 2 senses it at 77.6 us. Each waits for the gap of 9.6 us after that.
+    // The frame of station 0 ends at 57.6 us. Station 1 is at the place of station 0, and senses
+    // this end immediately. Station 2 is 20 us away, and senses it at 77.6 us. Each then waits for
+    // the gap of 9.6 us.
     assert_eq!(
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))
@@ -427,8 +428,8 @@ fn on_a_star_a_signal_passes_both_arms_and_the_repeater() {
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
-    // The sender itself waits only for the gap after the end of its frame, because the signal need
-    // not pass the repeater.
+    // A station knows without delay when its own frame ends, because the signal need not pass the
+    // repeater first. So it waits only for the gap before its next frame.
     wire.request(over, 0, SHORTEST, Audience::None);
     wire.pass_time(Tick::NEVER);
     assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));

@@ -96,9 +96,10 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // A new queue that becomes empty moves to the list of old queues. If it left both
-                // lists, the next frame of its flow would make it new again. A flow of single
-                // frames could thus always be served first and starve the other flows.
+                // A queue that becomes empty usually leaves its list. A new queue moves to the list
+                // of old queues instead, if that list is not empty. Otherwise the next frame of its
+                // flow would make the queue new again, and new queues are served first. A flow of
+                // single frames could thus starve all others.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;

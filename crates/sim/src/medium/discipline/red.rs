@@ -57,8 +57,9 @@ impl Red {
         }
         let count = self.count.map_or(0.0, |count| count + 1.0);
         let share = most * (self.average - low) / (high - low);
-        // The probability grows with the number of frames since the last marked or dropped one. The
-        // distances between such frames are thus more even than with a constant probability.
+        // `share` is the base probability at this average queue length. The actual probability
+        // grows with the number of frames since the last chosen one (marked or dropped). The
+        // distances between chosen frames are thus more even than with a constant probability.
         let probability = if count * share < 1.0 { share / (1.0 - count * share) } else { 1.0 };
         let chosen = self.average >= high || self.random.happens(probability);
         self.count = Some(if chosen { 0.0 } else { count });
@@ -108,9 +109,9 @@ mod tests {
 
     #[test]
     fn within_the_range_the_share_grows_with_the_average() {
-        // Let p be the initial probability at this queue length, which is `share`. The distance
-        // between marked frames is uniformly distributed over 1, 2, … 1/p (section 7 of the paper).
-        // The mean distance is 1/(2p), so the fraction 2p of the frames is marked.
+        // `share` is the base probability p at this queue length. The distance from one marked
+        // frame to the next is uniformly distributed over 1, 2, … 1/p − 1 (section 7 of the paper
+        // on RED). Its mean is 1/(2p), so the fraction 2p of all frames is marked.
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
             let expected = 100_000.0 * 2.0 * share;

@@ -74,8 +74,9 @@ impl Router {
         let Ok(request) = EthernetFrame::parse(frame) else {
             return Decision::Drop(Reason::Ignored);
         };
-        // A solicitation from the unspecified address tests whether another host has the address.
-        // No host of a scenario has the router's address, so the router need not answer.
+        // A solicitation for another address is ignored. So is one from the unspecified address,
+        // with which a host checks that no other host has its address. No host of a scenario has
+        // an address of the router.
         if IpAddr::from(target) != interface.address || asker.is_unspecified() {
             return Decision::Drop(Reason::Ignored);
         }
