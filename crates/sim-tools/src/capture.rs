@@ -52,8 +52,8 @@ impl<'a> FrameWriter<'a> {
     pub fn finish(self) -> io::Result<()> {
         self.capture.flush();
         match self.capture.error() {
-            // The error belongs to the capture, and an `io::Error` cannot be cloned. The result is
-            // a new error with its text.
+            // The capture owns its error and returns only a reference. An `io::Error` cannot be
+            // cloned, so a new error is made from the kind and the text of the original.
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => Ok(()),
         }

@@ -185,7 +185,8 @@ fn measure(
     let mut scenario = load(scenario, &[])?;
     let before = scenario.settings().clone();
     for change in control.changes {
-        // The error is ignored: if this column's scenario lacks the parameter, it stays unchanged.
+        // A control experiment changes the parameters of several scenarios. A scenario that lacks
+        // one of these parameters runs without the change, so the error is ignored.
         let _ = scenario.set(change);
     }
     let blueprint = scenario.blueprint()?;

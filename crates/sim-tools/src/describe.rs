@@ -239,8 +239,7 @@ fn describe_nics(text: &mut String, outcome: &Outcome) {
         received = together(received),
         sent = together(sent),
     );
-    // The first row contains the column titles. Each cell is padded to the width of its column and
-    // right-aligned.
+    // `rows` begins with the row of column titles. All cells are right-aligned in their columns.
     for (name, cells) in &rows {
         let _ = write!(text, "{name:name_width$}");
         for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
