@@ -61,7 +61,8 @@ impl Tunnel {
             }
             let (queue, socket) = (self.packets.fd(), self.socket.as_fd());
             let mut fds = [queue, socket].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // The timeout ensures that the tunnel notices within a second that the host has ended.
+            // The wait ends after a second at most. The check below thus finds out that the host
+            // has ended, even if no event announces it.
             poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }))?;
             let is_signalled = !fds[0].revents().is_empty();
             self.packets.awake(is_signalled);
@@ -109,7 +110,8 @@ impl Tunnel {
                 continue;
             };
             toy_cipher(self.key, u64::from_be_bytes(*number), packet);
-            // If the queue is full, it drops and counts the packet.
+            // An error means that the host's queue of received packets is full. The queue has then
+            // dropped and counted the packet.
             let _ = self.packets.push(packet);
         }
     }

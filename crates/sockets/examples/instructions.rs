@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "path-loss" => Pair::with_delay("rx.loss=1%")?.delayed_bulk(amount)?,
         _ => return Err(format!("there is no work called {work}").into()),
     };
-    // Print the number of units that were done, because a bulk transfer may exceed the amount.
+    // `amount` is the wanted number of units of work, such as segments. The number of units done is
+    // printed, because a bulk transfer may do more.
     println!("{done}");
     Ok(())
 }
@@ -106,8 +107,8 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     while let Some(sent) = from.driver().poll_transmit(now, Offload::None, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         deliver(now, to, &segment);
-        // If the segment begins a burst, the burst's other segments follow. They have the header of
-        // the first one, except for the sequence number.
+        // If the connection has more segments for the same burst, they are delivered too. Their
+        // headers differ from that of the first segment only in the sequence number.
         while let Some(next) = from.driver().poll_batch(now, sent.header)
             && next.content == BatchContent::Data
         {

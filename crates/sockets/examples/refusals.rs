@@ -57,7 +57,8 @@ fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     stack.attach(Capabilities::new(Medium::Ip, 1_500));
     let options = ListenOptions { syn_cookies: SynCookies::Always, ..ListenOptions::default() };
     stack.tcp_listen(SERVER, &options)?;
-    // The packets are created in advance and reused, so that creating them is not counted.
+    // All packets are created before the measured loop, so that creating them does not count. The
+    // loop repeats them.
     let packets: Vec<_> = (0..FLOOD).map(packet).collect();
     let (mut now, mut frame) = (Instant::ZERO, [0; 1_500]);
     for packet in packets.iter().cycle().take(usize::try_from(amount)?) {

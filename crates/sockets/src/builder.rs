@@ -175,8 +175,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // The host sends packets of up to `SMALLEST_MTU` bytes on every link. If the
-                    // MTU of the link were smaller, such packets would stay queued, and the event
+                    // The host sends packets of up to `SMALLEST_MTU` bytes on every link. A link
+                    // with a smaller MTU could not take them. They would stay queued, and the event
                     // loop would spin for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
@@ -190,7 +190,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             begun.push((shared, links, waiter, shard));
         }
         let shards: Arc<[_]> = begun.iter().map(|(shared, ..)| Arc::clone(shared)).collect();
-        // If a later step fails, `net` is dropped, which stops the threads that have been started.
+        // If starting a thread fails, this function returns early. `net` is then dropped, which
+        // stops the threads that have been started before.
         let net = Net::new(Arc::clone(&shards), watches);
         let on_end = Arc::new(Mutex::new(self.on_end));
         for (shared, links, waiter, shard) in begun {

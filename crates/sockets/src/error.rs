@@ -173,7 +173,8 @@ impl Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        // Polling programs get this error often; without a message it needs no allocation.
+        // A program that polls gets `WouldBlock` often. Without a message, the error needs no
+        // allocation.
         if error.is_would_block() {
             ErrorKind::WouldBlock.into()
         } else {

@@ -241,8 +241,9 @@ impl Drop for Handshake {
         if !self.is_answered
             && let Ok(mut access) = self.shared.access()
         {
-            // This fails if the client has given up. The host has then removed the handshake
-            // already.
+            // The application has dropped the handshake without an answer, so the host drops the
+            // SYN. This fails if the client has given up, because the host then has no such
+            // handshake.
             let _ = access.stack.forward_drop(self.handle);
         }
     }

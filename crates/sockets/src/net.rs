@@ -465,8 +465,8 @@ impl Running {
         let mut threads = self.threads.lock();
         self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // An error means that the thread has panicked. It is ignored here, because every call
-            // on a socket already reports that the network has ended with a panic.
+            // Joining returns an error if the thread has panicked. It is ignored, because every
+            // call on a socket then reports that the network has ended by a panic.
             let _ = thread.join();
         }
     }

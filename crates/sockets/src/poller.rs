@@ -173,8 +173,9 @@ impl Poller {
         events.clear();
         let mut ready = self.queue.ready.lock();
         let mut count = [0; 8];
-        // Reading fails if the descriptor is not readable yet, because a notifier writes to it only
-        // after it has unlocked the queue. The event is in the queue by then, and is taken below.
+        // The descriptor is an event counter, and reading it fails if it is zero. A notifier
+        // increments it only after it has queued its event and unlocked the queue. So an event may
+        // be queued although the counter is still zero. The error is therefore ignored.
         let _ = rustix::io::read(&self.queue.event, &mut count);
         events.extend(ready.drain(..).filter_map(|registration| registration.take()));
     }
@@ -245,7 +246,8 @@ impl Registration {
             ready.len() == 1
         };
         if is_first {
-            // This fails only if the counter is full, in which case the descriptor is readable.
+            // The descriptor is an event counter. The write fails only if the counter would
+            // overflow. Then the descriptor is readable anyway, and the poller wakes up.
             let _ = rustix::io::write(&self.queue.event, &1_u64.to_ne_bytes());
         }
     }

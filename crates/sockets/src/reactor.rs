@@ -94,8 +94,8 @@ impl<L: Link + Readiness> Reactor<L> {
             }
             if let Some(why) = state.stop_reason {
                 Self::abort_sockets(&mut state, links, budget);
-                // The lock has been held since the sockets were aborted. So no other thread can see
-                // an aborted connection before the reason is recorded.
+                // The lock has been held since the connections were aborted. So a thread that sees
+                // an aborted connection also sees why the network has ended.
                 state.mark_ended(why, shared.turned());
                 return why;
             }
@@ -113,8 +113,9 @@ impl<L: Link + Readiness> Reactor<L> {
             state.dispatch_events();
             shared.turned().notify_all();
             if turn.more {
-                // A fair unlock lets waiting threads continue now. Otherwise they would wait until
-                // the host has no more work.
+                // The host has more work, so the loop goes on. A fair unlock hands the lock to a
+                // waiting thread first. With an ordinary unlock, this loop could take it again at
+                // once.
                 MutexGuard::unlock_fair(state);
                 continue;
             }
@@ -136,8 +137,8 @@ impl<L: Link + Readiness> Reactor<L> {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
-            // An aborted connection keeps its received data, which can still be read. An error
-            // means that the socket was closed before, and is ignored.
+            // An error means that the socket is closed already, and is ignored. An aborted
+            // connection keeps the data it has received, so the application can still read it.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     state.stack.tcp_configure(now, handle, |connection| connection.abort(now))

@@ -120,9 +120,10 @@ impl Shared {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // Also waits until no packet is queued. A queued packet may belong to a closed socket,
-            // because packets do not record their socket. It waits for an ARP reply, for a few
-            // seconds at most.
+            // Orphans are closed connections that still have data to send. A queued packet may be a
+            // datagram of a closed socket that waits for an ARP reply, for a few seconds at most.
+            // Packets do not record their socket, so this waits until no packet of any socket is
+            // queued.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -190,8 +191,8 @@ impl State {
 
 /// The locked host in an application thread.
 pub(crate) struct Access<'a> {
-    // Fields are dropped in this order: the lock is released before the doorbell rings. So the
-    // reactor does not wait for the lock when it wakes up.
+    // Rust drops fields in the order of their declaration: the lock is released, and then the
+    // doorbell rings. So the reactor, which the doorbell wakes, need not wait for the lock.
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
@@ -245,7 +246,8 @@ impl DerefMut for Access<'_> {
 impl Drop for Access<'_> {
     fn drop(&mut self) {
         if thread::panicking() && !self.was_panicking {
-            // The panic began while this thread held the host, which may therefore be inconsistent.
+            // This thread panics, and began to do so while it held the lock. Its call may have left
+            // the host inconsistent, so the network ends.
             self.state.mark_ended(End::Panicked, self.turned);
             self.wake_up.is_due = true;
         } else {

@@ -138,13 +138,13 @@ impl<H: Handle> Socket<H> {
     ) -> Result<T, Error> {
         let (access, outcome) = self.wait(direction, limit, attempt)?;
         if self.handle.has_more(&access.stack, direction) {
-            // One event may announce more data, connections or room than this call has used. So the
-            // next waiting thread is woken for the rest.
+            // An event wakes one thread, but may announce more data, connections or room than this
+            // call has used. So the next thread that waits for the same direction is woken.
             self.waiters.of(direction).notify_one();
         }
         match (outcome, access.end) {
-            // The end of the network has aborted the socket, so the reason for that end is reported
-            // instead of the abort.
+            // A network that ends aborts its sockets. The application learns the reason of the
+            // network's end, because the abort is only a consequence.
             (Err(HostError::Closed | HostError::Tcp(linerate_tcp::Error::Aborted)), Some(end)) => {
                 Err(end.into())
             }
@@ -164,8 +164,9 @@ impl<H: Handle> Socket<H> {
         let mut deadline = None;
         loop {
             if direction == Direction::Write {
-                // After the end of the host, only writes fail here, because the data would never be
-                // sent. Reads go on, because received data can still be read.
+                // Once the network has ended, a write fails at once, because its data would never
+                // be sent. A read is attempted nevertheless, because data that has been received
+                // can still be read.
                 access.check_running()?;
             }
             let now = access.now();
@@ -179,8 +180,8 @@ impl<H: Handle> Socket<H> {
                 (WaitLimit::Within(timeout), None) => {
                     deadline = time::Instant::now().checked_add(timeout);
                 }
-                // Each wait is followed by one more attempt, so what arrived before the deadline is
-                // not missed.
+                // The deadline is checked only after a failed attempt, and each wait is followed by
+                // an attempt. So data that arrived before the deadline is not missed.
                 (WaitLimit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
                     return Err(Error::TimedOut(timeout));
                 }
@@ -196,8 +197,8 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // `close` may have waited for the linger time. The socket stays registered until here,
-            // so that a network that stops meanwhile aborts the socket.
+            // `close` may wait for the linger time, and the network may end meanwhile. A network
+            // that ends aborts all registered sockets, so the socket is unregistered only now.
             access.registry.remove(self.handle.id());
         }
     }

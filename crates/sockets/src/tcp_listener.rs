@@ -127,8 +127,8 @@ impl TcpListener {
             let seen = events.count();
             for listener in self.listeners.round_robin() {
                 if let Some((socket, peer)) = accept_next(listener)? {
-                    // One event may announce several connections, so the next waiting thread is
-                    // woken.
+                    // One event may announce several connections, but wakes one thread. So the next
+                    // waiting thread is woken to accept another one.
                     events.notify_one();
                     return Ok((TcpStream::accepted(socket), peer));
                 }

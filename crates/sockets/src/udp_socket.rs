@@ -329,8 +329,8 @@ impl Handle for UdpHandle {
     fn has_more(self, stack: &Stack, direction: Direction) -> bool {
         match direction {
             Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // One event may announce room for several sends that were refused before, so another
-            // waiting thread may be able to send.
+            // An event that the send queue has room wakes one thread. The room may suffice for
+            // several waiting sends, so the thread that has sent wakes the next one.
             Direction::Write => true,
         }
     }

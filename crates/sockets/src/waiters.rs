@@ -98,8 +98,8 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
-        // Shrinking the map takes time proportional to the number of sockets removed since it was
-        // last shrunk, so removal stays cheap on average.
+        // A map with few sockets but much capacity is shrunk. Since it was shrunk before, many
+        // sockets have been removed, so the cost for each removal is small.
         if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
             self.sockets.shrink_to(2 * self.sockets.len());
         }
@@ -120,8 +120,9 @@ impl Registry {
     /// Wakes the threads that wait for a new flow of the forwarder, or for a flow that has ended.
     pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // Only an expired flow can have waiting threads. No thread waits on a cancelled
-            // handshake; a thread that answers it later gets an error.
+            // An ended flow is an expired UDP flow or a cancelled handshake. Threads may wait for
+            // datagrams of a flow, but none waits on a handshake. The application learns of a
+            // cancelled handshake when its answer fails.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_all(SocketId::Udp(flow));
             }
@@ -167,8 +168,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake_one(id, Direction::Write);
             }
-            // The remaining events report errors from which the connection may recover. Calls on a
-            // stream fail only when the connection has ended, so these events wake no thread.
+            // No call has to continue because of the other events. A temporary problem, a new path
+            // MTU, and too little room to be worth a write leave a waiting call waiting.
             _ => {}
         }
     }

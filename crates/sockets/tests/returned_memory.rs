@@ -67,9 +67,9 @@ fn what_two_thousand_connections_held_is_returned_to_the_system() {
     assert!(full - opened >= HELD, "{opened} bytes before, {full} with full buffers");
     drop((streams, ends));
 
-    // No application has read. So when the streams were dropped, the buffers held all written data,
-    // and freeing them makes `held` bytes returnable. Each of the two networks may keep `KEPT` of
-    // them.
+    // No application has read, so all written data (`held` bytes) was in the buffers when the
+    // streams were dropped. It must be returned to the system, but each of the two networks may
+    // keep up to `KEPT` bytes of free memory.
     let returned = || server.activity().returned_bytes + client.activity().returned_bytes;
     while returned() < (held - 2 * KEPT) as u64 {
         thread::yield_now();

@@ -23,8 +23,8 @@ impl Handle for TcpHandle {
     fn close(self, access: &mut Access<'_>, shared: &Shared) {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
-        // This cannot fail: no other socket has this handle, so the connection was not closed
-        // before.
+        // `is_in_time` is false if the linger time has passed. Both calls fail only if the
+        // connection was closed before. That is impossible, because no other socket has its handle.
         let _ = if is_in_time {
             access.stack.tcp_close(now, self)
         } else {

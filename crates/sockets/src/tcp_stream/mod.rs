@@ -380,8 +380,8 @@ pub(crate) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(),
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // If the connection was opened and has already been closed without an error, opening has
-        // succeeded: its data can still be read.
+        // A closed connection without an error was opened, and has ended normally since then. So
+        // opening it has succeeded, and the application can still read what it received.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

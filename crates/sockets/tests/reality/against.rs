@@ -61,8 +61,8 @@ fn compare_our_goodput_with_the_kernels() {
         return;
     }
     isolated_test(|| {
-        // Prevents the kernel from caching the metrics of a connection. Otherwise a transfer would
-        // start with the metrics of the transfers before it.
+        // The kernel would otherwise cache the metrics of each connection, such as its slow start
+        // threshold, and start the next transfer with them.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
         let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
         println!(
@@ -103,7 +103,8 @@ fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for seed in 0..repeats {
-        // The order alternates, so that a drift of the machine's speed favours neither sender.
+        // Our host and the kernel take turns in sending first. If the machine becomes faster or
+        // slower during the series, this favours neither.
         let (mine, theirs) = if seed % 2 == 0 {
             let mine = we_send(control, &path, seed);
             (mine, the_kernel_sends(control, &path, seed))
@@ -160,8 +161,8 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         info.smoothed_round_trip
     );
     drop((ours, net));
-    // Dropping the last owner of the link removes the device, so that the next run can use its
-    // name.
+    // The device is removed when its last owner is dropped, which is `interface`. The next transfer
+    // creates a device with the same name.
     drop(interface);
     Outcome { goodput, counters }
 }
@@ -237,8 +238,8 @@ fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
     }
     #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
     let goodput = read as f64 / start.elapsed().as_secs_f64();
-    // The caller drops the stream with unread data. This resets the connection, which stops the
-    // sender.
+    // Data may be unread, and the sender still sends. When the caller drops the stream, the unread
+    // data causes a reset, which stops the sender.
     goodput
 }
 
@@ -272,6 +273,7 @@ fn wait(near: &Impair<Tap>, far: &Tap) {
         PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
     ];
     let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
-    // If a signal interrupts the poll, the caller checks the devices anyway.
+    // `poll` fails if a signal interrupts it. This is ignored, because the caller reads from both
+    // devices after every wait.
     let _ = poll(&mut fds, Some(&time));
 }

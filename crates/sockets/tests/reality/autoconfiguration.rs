@@ -106,8 +106,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let stable = address_of(&net, AddressOrigin::Stable);
         let temporary = address_of(&net, AddressOrigin::Temporary);
         assert_eq!(stable.segments()[..4], KERNEL.segments()[..4]);
-        // The kernel must resolve the MAC address of the stable address, and reach the host.
-        // Without a `ping` program, this check is left out.
+        // The kernel pings our host's stable address (not its temporary one), and must resolve its
+        // MAC address to do so. If no `ping` is installed, this check is skipped.
         let mut ping = Command::new("ping");
         ping.args(["-6", "-c", "3", "-i", "0.2", "-W", "9"]).arg(stable.to_string());
         if let Ok(pinged) = ping.output() {
@@ -144,7 +144,8 @@ fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {
         let captured = Captured::new();
         let Some((net, interface)) = network(&captured) else { return };
-        // Makes the kernel consider neighbours stale, and probe those in use, as soon as possible.
+        // With these settings, the kernel considers a neighbour stale after about 10 ms. It then
+        // probes a neighbour to which it sends, without waiting first.
         let folder = format!("/proc/sys/net/ipv6/neigh/{}", interface.name());
         for (name, value) in [("base_reachable_time_ms", "10"), ("delay_first_probe_time", "0")] {
             fs::write(format!("{folder}/{name}"), value).unwrap();

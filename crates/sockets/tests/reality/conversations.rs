@@ -248,8 +248,8 @@ fn the_kernel_answers_our_keep_alive_probes() {
         let mut received = [0; 4];
         ours.read_exact(&mut received).unwrap();
         assert_eq!(&received, b"here");
-        // With the interface down, neither endpoint receives anything, so our probes are not
-        // answered.
+        // With the interface down, no packet passes between the kernel and our host. Our keep-alive
+        // probes get no answer, so the connection must fail.
         interface.set_down().unwrap();
         ours.set_read_timeout(None).unwrap();
         let error = ours.read(&mut [0]).unwrap_err();
@@ -265,7 +265,8 @@ fn we_answer_the_keep_alive_probes_of_the_kernel() {
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
         sockopt::set_socket_keepalive(&kernels, true).unwrap();
-        // The kernel's shortest keep-alive interval is one second.
+        // One second is the shortest interval that the kernel permits. In 3.5 s it sends about
+        // three probes, and after one without an answer it would end the connection.
         sockopt::set_tcp_keepidle(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepintvl(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepcnt(&kernels, 1).unwrap();

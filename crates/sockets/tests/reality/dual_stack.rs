@@ -68,9 +68,9 @@ macro_rules! outcomes {
                 note(format!("{case}: accepted from {to}"), Ok(peer.ip().to_string()));
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
-            // Opens a second listener at the same port, if the first one is at all addresses. If
-            // the first one is at a single address, the implementations differ: our host allows a
-            // second listener at all addresses, and Linux refuses it.
+            // If the first listener is bound to all addresses, try to bind others to the same port.
+            // With a first listener at a single address, the results would differ legitimately: our
+            // host then allows a listener at all addresses, and Linux refuses it.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };
@@ -106,8 +106,8 @@ macro_rules! outcomes {
             for (peer, form) in [("127.0.0.1", "[::ffff:127.0.0.1]"), ("[::1]", "[::1]")] {
                 let socket = udp(&format!("{local}:0"), only_v6).unwrap();
                 socket.set_read_timeout(second).unwrap();
-                // The UDP socket that had this port is closed at once, so the datagram below must
-                // be refused.
+                // A socket is bound to a free port and closed at once. Nothing receives at this
+                // port any more, so the datagram that is sent to it below must be refused.
                 let closed = udp(&format!("{peer}:0"), false).unwrap().local_addr().unwrap().port();
                 if let Err(error) = socket.connect(format!("{form}:{closed}")) {
                     note(format!("{case}: connect UDP to {form}"), Err(error));
@@ -218,8 +218,8 @@ fn both_versions_look_as_on_the_kernels_sockets() {
         let (link, _other) = pair(MemoryConfig::default()).unwrap();
         let ours = of_ours(&alone(link));
         let kernels = of_the_kernel();
-        // If one implementation refuses a step, the later steps differ, too. So only the first
-        // difference is shown.
+        // Each list has the results of all steps, of our host and of the kernel. A difference in
+        // one step causes differences in later steps, so only the first is shown.
         let first = ours.iter().zip(&kernels).find(|(one, other)| one != other);
         assert_eq!(first, None, "ours, and the kernel's");
         assert_eq!(ours.len(), kernels.len());

@@ -60,8 +60,9 @@ struct Flood {
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 6] = [
-    // Our host drops these frames at once because of their MAC address. So this case measures the
-    // cost of the link and of the flood's sender, which every other case includes.
+    // Our host drops these frames at once because of their MAC address. So this case measures only
+    // the cost of producing the flood and passing it through the link. All other cases include this
+    // cost.
     Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
@@ -141,8 +142,8 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     let network = format!("{address}/24").parse().unwrap();
     let mut config = StackConfig::new(MacAddress::new(mac), network);
     if address == OURS {
-        // Gives our host a route to the sources of the flood. So the host can respond to the
-        // frames, and the measurement includes the cost of the responses.
+        // The flood has random source addresses, so our host needs a default route to answer them.
+        // The measurement then includes the cost of the answers.
         config.routes.push(Route::via("0.0.0.0/0".parse().unwrap(), KERNEL));
     }
     config
@@ -282,8 +283,9 @@ impl<L: Link> Link for Flooded<L> {
         let mut came = 0;
         if let Some(frames) = &mut self.frames {
             let now = MonotonicClock.now();
-            // The frames of the flood and of the link share one receive ring. The flood takes at
-            // most half of a batch.
+            // Frames of the flood and frames from `link` (the measured transfer) arrive in one
+            // batch. The flood gets at most half of the batch, so that it cannot starve the
+            // transfer.
             while came < budget / 2 && frames.due(now) > 0 {
                 on_frame(RxFrame::plain(frames.next(), now));
                 came += 1;
@@ -371,7 +373,8 @@ fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
             Some(TxFrame::whole(frame.len()))
         });
         if sent.is_err() {
-            // Sending fails after the interface was removed with its network, which ends the flood.
+            // The test ends by removing the network, and the interface with it. Sending then fails,
+            // which ends the flood.
             return;
         }
         thread::sleep(time::Duration::from_micros(500));

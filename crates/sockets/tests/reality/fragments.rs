@@ -96,8 +96,9 @@ fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2
             |bytes| kernels.recv_from(bytes).unwrap().0,
         )
     };
-    // Small datagrams are sent first, from which the kernel learns our MAC address. Otherwise large
-    // datagrams would wait for address resolution, and their markers could overtake them.
+    // These small datagrams make the kernel learn our MAC address. Without it, a large datagram
+    // would wait for ARP, and the markers sent after it could overtake it. A marker tells the
+    // receiver to wait no longer for the datagram, which would count as lost.
     send_from_us(100);
     [8_000, 60_000].map(|size| {
         let from_kernel = exchange(

@@ -110,9 +110,9 @@ pub(crate) fn assert_content() {
     for complaint in ["Ip InHdrErrors", "Tcp InCsumErrors", "Udp InCsumErrors", "Icmp InErrors"] {
         assert_eq!(counter(&snmp, complaint), 0, "{complaint}");
     }
-    // A SYN that the impaired link duplicated may arrive on the open connection. The kernel answers
-    // with a challenge ACK (RFC 5961 §4.2), and counts the SYN both as a challenge and as an error.
-    // So there may be as many errors as challenges.
+    // The impaired link may deliver a duplicate of a SYN when the connection is already open. The
+    // kernel answers with a challenge ACK (RFC 5961 §4.2), and counts this SYN in both counters
+    // below. No other errors may occur.
     let challenges =
         counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");

@@ -26,8 +26,8 @@ fn marks_reduce_the_window_of_either_sender_without_loss() {
         let (ours, kernels) = from_kernel(&net);
         download(&ours, &kernels, BYTES);
         assert!(ours.statistics().unwrap().marked_segments > 0);
-        // The kernel counts the marks that our ACKs report. It reduces its congestion window for
-        // them.
+        // Our ACKs report the segments that arrived with an ECN mark. The kernel counts these
+        // reports in `delivered_ce`, and reduces its congestion window.
         let info = linerate_link::kernel_tcp::TcpInfo::of(&kernels).unwrap();
         if let Some(marked) = info.field("delivered_ce") {
             assert!(marked > 0, "no mark was reported to the kernel");

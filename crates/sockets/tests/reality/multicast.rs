@@ -101,8 +101,9 @@ fn is_forwarded(addresses: Addresses) {
     send(&far, (group, PORT).into(), b"before");
     send(&far, marked, b"marker");
     let mut data = [0; 16];
-    // Packets are not reordered. So when the marker has arrived, the datagram before it was
-    // delivered or dropped. It must have been dropped, because no member has joined the group yet.
+    // The bridge must not forward the datagram to the group yet, because no member has joined.
+    // Packets are not reordered. So when the later datagram to `marker` has arrived, the one to the
+    // group would have arrived, too.
     assert_eq!(marker.recv(&mut data).unwrap(), 6);
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv_from(&mut data).unwrap_err().kind(), ErrorKind::WouldBlock);

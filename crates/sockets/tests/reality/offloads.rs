@@ -183,8 +183,9 @@ fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
             });
         };
         across(&ours, &theirs);
-        // Before this upload, the host had sent only small frames. An average above the frame size
-        // of Ethernet thus shows that the upload used GSO frames.
+        // `sent` is the average size of all frames that our host has sent. Before this upload it
+        // had sent only small ones. An average above the largest Ethernet frame thus shows that the
+        // upload used GSO.
         let sent = frame_sizes(&near)[1];
         assert!(sent > WIRE, "{sent} bytes a frame");
         across(&theirs, &ours);

@@ -79,8 +79,8 @@ fn without_offloads_no_frame_exceeds_the_mtu() {
 fn af_xdp_carries_both_directions_past_the_kernel_on_our_side() {
     isolated_test_of_root(|| {
         let kernels = veth_pair();
-        // With checksum offload, the kernel would leave the checksums to the veth pair, which does
-        // not compute them.
+        // The far end of the veth pair belongs to the kernel. With checksum offload, the kernel
+        // would leave its checksums incomplete, and a veth pair does not complete them.
         kernels.run(|| KernelInterface::named("far").unwrap().set_checksum_offload(false).unwrap());
         let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mac = link.mac();

@@ -53,8 +53,9 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
             pattern::send(&ours, bytes);
             ours.shutdown(Shutdown::Write).unwrap();
         });
-        // At most the data of one window has arrived when the MTU shrinks. So most of the data is
-        // sent after the MTU has shrunk.
+        // Our host is sending, and the kernel has not begun to read. At most one window of data has
+        // therefore passed when the MTU shrinks, so most of the data must be sent in smaller
+        // packets.
         kernels.peek(&mut [0; 1]).unwrap();
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);
@@ -82,7 +83,8 @@ fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
         upload(&ours, &listener.accept().unwrap().0, BYTES);
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
-        // The result of the path MTU search depends on timing, so only its upper limit is checked.
+        // The search probes with packet sizes, and its result depends on timing. So only the upper
+        // limit is checked, which is the MTU of the path.
         let path_mtu = ours.tcp_info().unwrap().path_mtu;
         assert!(path_mtu <= 1_400, "{path_mtu}");
         // A later connection starts with the cached path MTU.

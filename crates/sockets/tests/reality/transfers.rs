@@ -133,8 +133,9 @@ fn shortly_before_the_end(
         if u64::from(number) > (1 << 32) - ACROSS / 2 {
             return (ours, kernels);
         }
-        // The connection is not suitable. Resetting it leaves no TIME-WAIT state at either
-        // endpoint.
+        // The initial sequence number is too far from the wrap-around, so the loop tries another
+        // connection. A linger time of zero makes the dropped connection reset, which leaves no
+        // TIME-WAIT state at either endpoint.
         ours.set_linger(Some(time::Duration::ZERO)).unwrap();
     }
 }

@@ -37,7 +37,7 @@ fn a_budget_of_zero_is_raised_to_one() {
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let _listener = left.bind((LEFT, 80)).unwrap();
     right.connect((LEFT, 80)).unwrap();
-    // Waits until the thread has finished its work and sleeps.
+    // The network must still come to rest: its thread goes to sleep only when it has no more work.
     let before = left.activity().sleeps;
     while left.activity().sleeps == before {
         thread::yield_now();

@@ -32,8 +32,8 @@ fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
     let mut received = [0; 4];
     assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
-    // The second datagram is sent only now. It could otherwise overtake the first one, which may
-    // wait for ARP.
+    // The second datagram is sent only after the first has arrived. The first may have waited for
+    // ARP, and a second datagram could overtake it meanwhile.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
     assert_eq!(near.peek(&mut received).unwrap(), 4);
     assert_eq!(near.recv(&mut received).unwrap(), 4);
@@ -115,7 +115,8 @@ fn a_sender_waits_while_the_link_is_busy() {
     const DATAGRAMS: usize = 5_000;
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
-    // The queue has room for two datagrams, so that most sends wait.
+    // The send queue has room for two of the datagrams below. So most of the 5,000 sends have to
+    // wait for room.
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let far = right.bind_udp_with((RIGHT, 0), &options).unwrap();
     let to = near.local_addr().unwrap();
@@ -151,8 +152,8 @@ fn queued_datagrams_are_sent_although_the_socket_is_dropped() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
     let mut received = [0; 9];
-    // The first datagram waits for an ARP reply, although its socket is dropped. The second is sent
-    // at once, because the neighbour's MAC address is cached.
+    // The first datagram must be sent although its socket is closed while the datagram waits for an
+    // ARP reply. The second does not wait, because the MAC address is known by then.
     for word in [b"one", b"two"] {
         let far = right.bind_udp((RIGHT, 0)).unwrap();
         let from = far.local_addr().unwrap();

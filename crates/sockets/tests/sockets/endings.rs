@@ -36,7 +36,8 @@ fn errors_of_waiting_threads(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<
                 }
             }),
         ];
-        // None of the awaited events happens, so every thread waits at least once.
+        // The network ends after four waits have begun, usually one in each thread. Nothing arrives
+        // for three of the threads, and the peer does not read what the fourth writes.
         until_waits(net, before + 4);
         end();
         threads.map(|thread| thread.join().unwrap()).to_vec()
@@ -81,8 +82,9 @@ fn a_failing_link_wakes_all_waiting_threads() {
         right.take();
         other.shutdown();
     });
-    // The threads that use the connection may get the peer's reset before the link fails, so both
-    // errors are valid for them.
+    // The reader and the writer (0 and 3) use connections to the peer. Its reset may reach them
+    // before the link fails, so either error is valid. The other two threads must see the failing
+    // link.
     for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
@@ -103,8 +105,8 @@ fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // The thread of the network passes its link to the channel and ends before `drop` returns. So
-    // the channel already contains the link.
+    // `drop` waits for the network's thread, which passes its link to the channel before it ends.
+    // So `try_recv` finds the link without waiting.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
@@ -246,8 +248,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The test keeps the left link. If the link were dropped, the link of the peer would fail as
-    // well.
+    // The network passes its link to the test when it ends, and the test keeps it. If the link were
+    // dropped, the link of the peer would fail, too, which this test does not want.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
@@ -259,8 +261,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     at_left.connect(at_right.local_addr().unwrap()).unwrap();
     at_right.connect(at_left.local_addr().unwrap()).unwrap();
     shows.store(true, Ordering::Relaxed);
-    // Sends a frame to the link that is now broken. The reactor uses its link, and thus detects the
-    // fault, only when a frame arrives.
+    // The left link is broken from now on. Its reactor detects that only when it uses the link, so
+    // a frame is sent to it.
     at_right.send(b"!").unwrap();
     while gone.end().is_none() {
         thread::yield_now();
@@ -286,8 +288,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
 fn shutdown_resets_connections_that_are_still_closing() {
     let (left, right) = cable();
     let mut left = ByHand::new(left);
-    // The test keeps the right link. If the link were dropped, the final frames of the right host
-    // would be lost.
+    // The network passes its link to the test when it ends, and the test keeps it. If the link were
+    // dropped, frames that are still in it would be lost, and with them the resets.
     let (sender, kept) = mpsc::channel();
     let right =
         Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
@@ -295,8 +297,8 @@ fn shutdown_resets_connections_that_are_still_closing() {
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);
     lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
-    // The left host is not driven, so it does not acknowledge the FINs. Both connections stay in a
-    // closing state.
+    // Both streams are dropped. The left host makes no turn, so it acknowledges no FIN, and both
+    // connections are still closing when the right network shuts down.
     drop(closed);
     thread::scope(|scope| {
         let before = right.activity().waits;

@@ -56,7 +56,8 @@ fn a_connection_is_rejected_or_dropped() {
     let connecting = connect(&client);
     let Flow::Handshake(dropped) = forwarder.accept().unwrap() else { panic!() };
     drop(dropped);
-    // The client got no answer, so it repeats its SYN, which begins another flow.
+    // Dropping the first handshake has sent no answer to the client. The client therefore repeats
+    // its SYN, which arrives at the forwarder as a new flow.
     let Flow::Handshake(handshake) = forwarder.accept().unwrap() else { panic!() };
     handshake.reject(Rejection::Reset).unwrap();
     assert_eq!(connecting.join().unwrap().unwrap_err().kind(), ErrorKind::ConnectionRefused);

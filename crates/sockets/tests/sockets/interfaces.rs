@@ -70,7 +70,8 @@ fn calls_about_an_interface_name_it() {
     assert!(net.remove_address([10, 0, 1, 9].into()).unwrap().is_none());
     assert!(second.remove_address([10, 0, 1, 9].into()).unwrap().is_some());
     assert_eq!(net.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
-    // The handle for another interface refers to the same network, and so to the same sockets.
+    // `second` is the handle of the same network for its second interface. Both handles share the
+    // sockets, so the port is in use for either.
     let taken = second.bind_udp((INNER, 7)).unwrap();
     assert_eq!(net.bind_udp((INNER, 7)).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop(taken);

@@ -73,9 +73,9 @@ fn connections_beyond_the_backlog_wait_until_there_is_room() {
     let address = listener.local_addr().unwrap();
     let waiting = [(); 2].map(|()| right.connect(address).unwrap());
     let error = loop {
-        // The loop ends when the server's queue is full. The number of successful calls is not
-        // checked: if the full server drops the final ACK of a handshake, the client nevertheless
-        // succeeds.
+        // Connect until the listener's queue is full and a connection attempt times out. The number
+        // of successes is not checked: a full listener may drop the final ACK of a handshake, which
+        // has then succeeded for the client only.
         match right.connect_timeout(&address, Duration::from_millis(20)) {
             Ok(_) => {}
             Err(error) => break error,

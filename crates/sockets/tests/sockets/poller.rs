@@ -156,8 +156,8 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     poller.wait(&mut events, None).unwrap();
     assert_eq!(events, [Event { token: 3, readable: true, writable: false }]);
 
-    // Events of a socket that is deregistered or closed are dropped, even if they are queued
-    // already.
+    // When a socket is deregistered or closed, its events are dropped, also those that are already
+    // queued.
     poller.register(&far, 5, Interest::Write).unwrap();
     poller.deregister(&far).unwrap();
     poller.wait(&mut events, now).unwrap();
@@ -174,7 +174,8 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     }
     assert!(!tokens.contains(&6), "{tokens:?}");
 
-    // The end of the network is reported as an event of each registered socket.
+    // The network shuts down. This must cause an event of each registered socket, such as the one
+    // with token 3.
     poller.take(&mut events);
     left.shutdown();
     poller.wait(&mut events, None).unwrap();

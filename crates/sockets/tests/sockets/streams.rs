@@ -97,7 +97,8 @@ fn a_waiting_writer_is_woken_when_its_direction_is_closed() {
                 }
             }
         });
-        // The peer does not read, so the writer fills the buffers of both endpoints and then waits.
+        // The peer does not read, so the writer fills the peer's receive buffer and its own send
+        // buffer, and then waits. The loop ends when the peer's window is closed.
         while far.tcp_info().unwrap().send_window > 0 {
             thread::yield_now();
         }
@@ -116,7 +117,8 @@ fn a_waiting_writer_continues_when_its_buffer_grows() {
     rules.tcp.send_buffer = SMALL.into();
     let right = Net::builder(right, rules).start().unwrap();
     let (_near, mut far) = left.accept(&right);
-    // The peer's host is not driven, so it acknowledges nothing, and the send buffer stays full.
+    // The peer's host makes no turn, so it acknowledges nothing. One write fills the send buffer,
+    // and the next has to wait.
     assert_eq!(far.write(&[9; SMALL]).unwrap(), SMALL);
     let before = right.activity().waits;
     thread::scope(|scope| {
@@ -225,7 +227,8 @@ fn a_lingering_close_returns_when_all_data_is_acknowledged() {
     let mut received = vec![0; BYTES + 1];
     let mut length = 0;
     while length < BYTES {
-        // All data has arrived, so these reads do not wait.
+        // `drop` waited until the peer had acknowledged all data. So all of it is in the receive
+        // buffer, and a read cannot fail with `WouldBlock`.
         length += near.read(&mut received[length..]).unwrap();
     }
     assert_eq!(near.read(&mut received).unwrap(), 0);
@@ -236,8 +239,8 @@ fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
-    // The written data fills the buffers of both endpoints, and the peer does not read. So the data
-    // cannot be acknowledged within the linger time.
+    // The peer does not read. Once the buffers of both endpoints are full, the remaining data
+    // cannot be acknowledged, so the linger time passes.
     while far.write(&[9; 100_000]).is_ok() || far.tcp_info().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);
@@ -351,8 +354,8 @@ fn the_limit_of_unsent_data_blocks_writes() {
     assert_eq!(near.unsent_low_water().unwrap(), Some(1_000));
     near.set_nonblocking(true).unwrap();
     let mut written = 0;
-    // The peer does not read, so its window closes when its buffer is full. Further data stays
-    // unsent.
+    // The peer does not read, so its window closes when its receive buffer of 50,000 bytes is full.
+    // Writes then stop at 1,000 unsent bytes, although the send buffer has room for 1 MiB.
     while near.tcp_info().unwrap().send_window > 0 || near.tcp_info().unwrap().unsent < 1_000 {
         written += (&near).write(&[7; 4_096]).unwrap_or(0);
     }

@@ -25,8 +25,8 @@ fn no_wake_up_is_lost_in_many_round_trips() {
             far.read_exact(&mut byte).unwrap();
         }
     });
-    // A thread waits at most once for each byte. It may wait less often, because the byte may have
-    // arrived before the read.
+    // Each thread receives one byte per round, and waits for it at most once. If the byte has
+    // already arrived when the thread reads, it does not wait at all.
     assert!(left.activity().waits - before.0 <= ROUNDS, "{:?}", left.activity());
     assert!(right.activity().waits - before.1 <= ROUNDS, "{:?}", right.activity());
 }
@@ -60,9 +60,9 @@ fn an_event_wakes_one_of_many_threads() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram wakes one reader, which then waits again. The limit is twice the expected
-    // number of waits. If each datagram woke all readers, the number would be sixteen times as
-    // large.
+    // Each datagram should wake one reader, which takes it and waits again: one wait per datagram.
+    // The limit is about twice that number. If each datagram woke all 16 readers, there would be
+    // about 16 waits per datagram.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
