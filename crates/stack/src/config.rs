@@ -257,7 +257,7 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // All other limits apply to each shard in full. Most of them depend on the link, for
+            // Each shard gets all other limits undivided. Most of them depend on the link, for
             // example on the number of neighbours, and not on the number of connections.
             ..self
         }

@@ -240,7 +240,8 @@ impl<'a> Head<'a> {
         }
         Some(Self {
             addresses: *addresses,
-            // The mask selects the flag "more fragments" and the fragment offset.
+            // The mask selects the flag "more fragments" and the fragment offset. If both are zero,
+            // the packet is not a fragment.
             is_fragment: u16::from_be_bytes([place_0, place_1]) & 0x3fff != 0,
             protocol,
             payload: packet.get(length..)?,
@@ -262,8 +263,8 @@ impl<'a> Head<'a> {
 /// Parses the TCP packet that an ICMP error quotes. Returns `None` if the message is no error, or
 /// quotes no TCP packet.
 fn quoted(message: &[u8]) -> Option<Head<'_>> {
-    // The types mean destination unreachable, source quench, redirect, time exceeded, and parameter
-    // problem.
+    // These types of ICMP messages are errors: destination unreachable, source quench, redirect,
+    // time exceeded, and parameter problem.
     let is_error = matches!(message.first()?, 3 | 4 | 5 | 11 | 12);
     let head = Head::of(message.get(8..)?)?;
     (is_error && head.protocol == TCP && !head.is_fragment).then_some(head)

@@ -149,9 +149,9 @@ fn a_duplicate_ack_is_not_coalesced() {
     let before = scene.statistics();
     scene.deliver(answers);
     let after = scene.statistics();
-    // The batch is coalesced in two groups, of two and of three acknowledgements. Within a group,
-    // the final acknowledgement supersedes the others. The duplicate between the two groups is
-    // processed alone.
+    // Six acknowledgements arrive at once, of which the third is a duplicate. It is processed
+    // alone, so those before and after it are coalesced separately: a group of two, and one of
+    // three. In each group, the final acknowledgement supersedes the others.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);

@@ -467,9 +467,9 @@ fn a_smaller_path_mtu_applies_within_a_burst() {
     let first = hosts.send(3);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_000 };
     let report = IcmpMessage::Error { error, quote: Quote::of(&first[0][MEDIUM..]).unwrap() };
-    // The ICMP error gets the link header of a frame from the client, with the client's MAC address
-    // as the destination. The source MAC address does not matter, because the host does not check
-    // it.
+    // The ICMP error is delivered to the client (`hosts.here`). Its link header is that of a frame
+    // from the client, with the client's MAC address as the destination. The source MAC address
+    // does not matter, because the host does not check it.
     let mut frame = first[0].clone();
     frame[..6].copy_from_slice(&first[0][6..12]);
     let length = report.emit(&mut frame[TCP..]);
@@ -657,9 +657,9 @@ fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
     for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // All acknowledgements have the same right window edge, except for rounding. The advertised
-        // window is a multiple of 2^`scale` bytes, so two right edges may differ by up to this
-        // amount.
+        // The right window edges of successive acknowledgements are equal, except for rounding. The
+        // window is advertised in units of 2^`scale` bytes, so the edges may differ by up to one
+        // unit.
         assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }

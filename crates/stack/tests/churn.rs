@@ -120,8 +120,8 @@ impl Hosts {
 fn a_hundred_thousand_connections_keep_no_more_than_their_tables() {
     let mut hosts = Hosts::new();
     let start = MEMORY.current_usage();
-    // After these connections, the limit of connections in TIME-WAIT is reached. The tables of
-    // sockets and timers then have their final size, and do not shrink later.
+    // Opens and closes enough connections to reach the limit of connections in TIME-WAIT. The
+    // tables of sockets and timers then have their final size, and do not shrink later.
     for _ in 0..PEAK / BATCH {
         hosts.open_and_close(BATCH);
     }

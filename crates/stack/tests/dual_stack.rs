@@ -497,8 +497,8 @@ fn mapped_addresses_in_packets_are_dropped() {
             assert_eq!(counted.in_header_errors + counted.in_address_errors, 5);
             assert_eq!(counted.in_delivers, 0);
             assert_eq!(received(&mut pair, Side::Right, socket), Err(Error::WouldBlock));
-            // With a valid source address, a packet of the function `packet` is accepted. So the
-            // packets above were dropped because of their addresses.
+            // A packet with valid addresses is accepted, although `packet` created it, too. So the
+            // five packets before it were dropped because of their addresses.
             pair.answers(Side::Right, packet(other, ipv6(Side::Right), protocol));
             assert_eq!(pair.stack(Side::Right).counters().ip.in_delivers, 1);
         }

@@ -226,9 +226,9 @@ fn an_old_cookie_is_replaced() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     first_connection(&mut pair, listener);
-    // The server changes its key every hour. During the hour after the one in which a cookie was
-    // issued, the server accepts the cookie, and replaces it by a new one. Later, the cookie is
-    // invalid.
+    // The server changes its key every hour, and accepts cookies of the current and the previous
+    // key. After one hour, the cookie is accepted, and replaced. After two more hours, the new
+    // cookie is refused, and replaced. The final connection uses this replacement at once.
     for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
         pair.run_for(Duration::from_secs(3_600) * hours);
         let client = connect(&mut pair, b"question");
@@ -277,7 +277,8 @@ fn a_flood_with_valid_cookies_is_limited_and_others_connect() {
     assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
     let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
     assert_eq!((answers.borrow().len(), sent), (200, 0), "one SYN-ACK each");
-    // A legitimate client connects by the three-way handshake, without Fast Open.
+    // The flood has reached the limit of Fast Open connections. A legitimate client therefore
+    // connects by the three-way handshake.
     for _ in 0..8 {
         accept(&mut pair, listener).unwrap();
     }
@@ -495,12 +496,12 @@ fn a_listener_can_close_with_pending_fast_connections() {
     first_connection(&mut pair, listener);
     let clients: Vec<_> = (0..3).map(|_| connect(&mut pair, b"question")).collect();
     pair.run_for(ROUND_TRIP / 2);
-    // The application accepts one of the three connections, which must survive the listener.
+    // The application accepts one of the three connections. It must stay open when the listener is
+    // closed.
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
-    // A new listener on the port of the closed listener must not count connections of the closed
-    // one.
+    // The connections of the closed listener must not count against a new listener on its port.
     let other = listen(&mut pair, 100);
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
@@ -552,7 +553,8 @@ fn the_mss_of_the_server_is_cached_with_its_cookie() {
     pair.run_for(ROUND_TRIP);
     let syns: Vec<_> =
         log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
-    // The options take 32 of the 1,460 bytes of the MSS.
+    // The first SYN requested a cookie, and carried no data. In the second SYN, options (32 bytes)
+    // and data together fill the cached MSS of 1,460 bytes.
     assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
 }
 
@@ -594,8 +596,8 @@ fn a_duplicate_syn_opens_no_second_connection_while_the_first_exists() {
     assert!(accept(&mut pair, listener).is_none());
     assert_eq!(read(&mut pair, Side::Right, server), b"question");
     close(&mut pair, client, server);
-    // With Fast Open, an application must tolerate replays (RFC 7413 §2.1): the server receives the
-    // request twice.
+    // The server receives the SYN a second time, and passes the request to the application once
+    // more. With Fast Open, applications must tolerate such replays (RFC 7413 §2.1).
     put(&mut pair, syn);
     pair.run_for(Duration::from_millis(1));
     let replayed = accept(&mut pair, listener).unwrap();
@@ -724,7 +726,8 @@ fn the_experimental_option_is_supported() {
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     assert_eq!(read(&mut pair, Side::Right, server), [7; 100]);
-    // The value of a cookie does not depend on the option kind that carries it.
+    // The cookie was issued in the experimental option. It is also valid in the standard option,
+    // because its value does not depend on the option kind.
     let third = SocketAddrV4::new(*client.ip(), client.port() + 2);
     put(&mut pair, forged(third, given.as_bytes(), 50));
     pair.run_for(Duration::from_millis(1));

@@ -253,7 +253,8 @@ fn a_closed_forwarder_takes_no_packets_and_keeps_its_connections() {
     assert_eq!(net.gateway.forward_statistics().deferred, 0);
     net.client.tcp_write(net.now, client, b"still").unwrap();
     net.carry();
-    // The gateway no longer accepts packets for this destination address.
+    // With the listener closed, the gateway no longer accepts packets for other hosts' addresses,
+    // such as the destination address of this connection.
     assert_eq!(net.gateway.tcp_read(net.now, server, &mut [0; 8]), Err(Error::WouldBlock));
     assert!(net.gateway.counters().ip.in_address_errors > 0);
 }
@@ -312,8 +313,8 @@ fn deferred_handshakes_are_limited_and_the_oldest_is_cancelled() {
     assert_eq!((statistics.deferred, statistics.recycled), (100, 901));
     assert_eq!(net.gateway.poll_forward(), Some(ForwardEvent::Cancelled(handle)));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
-    // All records are in use, and another SYN arrives. The gateway discards the oldest record, so
-    // that this SYN gets one.
+    // All 100 records of deferred handshakes are in use when another SYN arrives. The gateway
+    // discards the oldest record, so that it can store this SYN.
     let later = net.connect();
     let (mut newest, mut polled) = (None, 0);
     while let Some(event) = net.gateway.poll_forward() {

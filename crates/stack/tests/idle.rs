@@ -199,7 +199,7 @@ fn time_wait_records_take_at_most_256_bytes() -> usize {
         pairs.extend(hosts_under_test.open());
     }
     // The most recently opened connections stay open. The tables that are indexed by socket
-    // therefore keep their memory, which is not counted below.
+    // therefore keep their memory, so that it is not part of the difference computed below.
     pairs.truncate(pairs.len() - BATCH);
     hosts_under_test.close(&pairs);
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
@@ -221,8 +221,8 @@ fn only_the_last_opened_connections_are_full() -> usize {
         pairs.extend(hosts_under_test.open());
     }
     let silent = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    // No time has passed, so the 1,024 newest connections are still in full form, with 2.5 KiB
-    // each.
+    // No time has passed, so the 1,024 most recently opened connections are still in full form,
+    // with 2.5 KiB each. All other connections are compact.
     assert!(silent + MARGIN <= IDLE + FULL * 2_560 / CONNECTIONS, "{silent} bytes");
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     hosts_under_test.assert_only_full_connections_have_timers();
@@ -265,8 +265,8 @@ fn only_the_last_accepted_connections_are_full() {
 fn idle_connections_take_at_most_512_bytes() -> [usize; 2] {
     let mut hosts_under_test = Hosts::new();
     let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
-    // These first connections cause the allocations of the hosts that belong to no single
-    // connection, so that they are not measured below.
+    // The first connections make the hosts allocate memory that belongs to no single connection. It
+    // is allocated before the measurement, so that it does not count.
     let first = hosts_under_test.open();
     hosts_under_test.exchange_data(&first);
     hosts_under_test.advance_clock(Duration::from_secs(5));

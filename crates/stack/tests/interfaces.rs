@@ -510,8 +510,8 @@ fn an_accepted_connection_has_the_mtu_of_the_interface_of_its_answers() {
     let third = InterfaceConfig::new(mac(6), cidr("10.0.3.2/24"));
     assert_eq!(network.interface(1, &third), interface);
     network.wires.push([(0, interface), (1, interface)]);
-    // The segments of the client arrive over the first link, and the answers leave over the third
-    // link.
+    // The client's segments arrive over the first link, but the answers leave over the third link.
+    // So the MTU of the third link, 600 bytes, must apply to the connection.
     network.stack(0).add_route(via([10, 0, 3, 2]));
     let listener = network.listen(0, "10.0.1.1:80");
     let client = network.connect(1, end("10.0.1.1:80"), Some("192.0.2.9:0"));

@@ -297,9 +297,10 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // The test waits for two milliseconds, so that a retransmission has a later timestamp than the
-    // original. The echo in an acknowledgement then shows which of them has arrived. If it is the
-    // smaller retransmission, the ICMP error is confirmed.
+    // The ICMP error makes the client retransmit the data in smaller segments. If the peer
+    // acknowledges one of these, the error is confirmed. The timestamp echo must tell their
+    // acknowledgement from that of the original segment, so the test waits until the clock has
+    // advanced.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);
@@ -326,8 +327,8 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
 fn challenge_acks_are_limited_for_all_connections_together() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.limits.challenges = 10;
-        // The forged segments have no timestamps. A connection with timestamps would drop them
-        // without a challenge ACK.
+        // The forged segments of this test have no timestamps. A connection that uses timestamps
+        // would drop them without a challenge ACK, so timestamps are off.
         config.tcp.timestamps = false;
     });
     let listener = listen(&mut pair, 100, 100);

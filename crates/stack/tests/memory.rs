@@ -169,16 +169,16 @@ fn waiting_writers_get_memory_in_order() {
     pair.run_for(Duration::from_secs(10));
     assert_eq!(writable(&mut pair), []);
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
-    // Each connection in `hogs` holds 4 KiB, enough for one writer. A writer that tries again keeps
-    // its place in the queue.
+    // Ending a connection of `hogs` frees 4 KiB, enough for one waiting writer. A writer that tries
+    // again in vain keeps its place in the queue.
     let end = |pair: &mut Pair, hog| {
         abort(pair, hog);
         writable(pair)
     };
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 0);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[0]]);
-    // A writable event reserves memory for its writer. Here, another writer tries to write before
-    // it, and gets none of this memory.
+    // The writable event of `writers[0]` has reserved the freed memory. So `writers[1]`, which
+    // writes before `writers[0]` does, gets none of it.
     assert_eq!(write(&mut pair, Side::Right, writers[1], &[LOST; 6]), 0);
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 6);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[1]]);
@@ -257,8 +257,8 @@ fn continuous_writers_do_not_starve_each_other() {
     }
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(*least > 100_000 && *most < 4 * least, "{sent:?}");
-    // Each acknowledgement causes at most one writable event for its connection, and so does each
-    // wait for memory. There is therefore less than one event for every 300 bytes sent.
+    // A connection gets at most one writable event for each acknowledgement, and one for each wait
+    // for memory. In this test, these are less than one event for every 300 bytes sent.
     assert!(wakes < sent.iter().sum::<usize>() / 300, "{wakes} wakes for {sent:?}");
 }
 

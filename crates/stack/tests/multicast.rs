@@ -323,8 +323,8 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     pair.run_for(Duration::from_secs(20));
     assert_eq!(reports.take(), [""; 0]);
     let counters = pair.stack(Side::Right).counters();
-    // All six queries are counted as invalid queries. None is an invalid ICMPv6 message, not even
-    // the query from the unspecified address (RFC 3590).
+    // The two IGMP queries and the four MLD queries are counted as invalid queries. None counts as
+    // an invalid ICMPv6 message, not even the one from the unspecified address (RFC 3590).
     assert_eq!((counters.groups.in_errors, counters.icmp.in_errors), (6, 0));
     let (now, frame) = (pair.now, mld_query(router, 1, true));
     pair.stack(Side::Right).handle_frame(now, RxFrame::plain(&frame, now));

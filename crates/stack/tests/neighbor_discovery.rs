@@ -175,7 +175,8 @@ fn an_advertisement_of_an_unknown_neighbour_creates_no_entry() {
     // An advertisement without a MAC address cannot resolve the neighbour.
     advertise(&mut host, None, SOLICITED);
     assert_eq!(addressees(&host.transmit()), []);
-    // An unsolicited advertisement resolves the neighbour, but its entry is STALE.
+    // An unsolicited advertisement resolves the neighbour, but its entry is STALE. The next packet
+    // to the neighbour is therefore followed by a probe, five seconds later.
     advertise(&mut host, Some(ONE), Flags::default());
     assert_eq!(addressees(&host.transmit()), [ONE]);
     host.ping(PEER);
@@ -229,8 +230,8 @@ fn the_progress_of_a_connection_confirms_its_neighbour() {
     let counters = pair.stack(Side::Left).counters().neighbor;
     assert_eq!(counters.out_requests, 1, "only the resolution");
     assert!(counters.confirmations >= 5, "{counters:?}");
-    // The receiver sends no data, so it gets no acknowledgements. Only probes can confirm its
-    // neighbour.
+    // The server (right) sends no data, so no acknowledgement confirms that the client is
+    // reachable. It must therefore probe the client.
     assert!(pair.stack(Side::Right).counters().neighbor.out_requests >= 4);
 }
 
@@ -327,8 +328,8 @@ fn forged_redirects_are_refused() {
     let (mut host, router) = with_router();
     let attacker = Router::new(66);
     redirect(&mut host, &attacker, FAR, attacker.address, attacker.mac);
-    // The router itself may not redirect every destination. It must not redirect destinations that
-    // the host does not reach through it, or the host's own address.
+    // The current router may redirect only destinations that the host reaches through it. So it
+    // must not redirect an on-link destination, or the host's own address.
     redirect(&mut host, &router, "2001:db8:1::7", attacker.address, attacker.mac);
     redirect(&mut host, &router, OWN, attacker.address, attacker.mac);
     assert_eq!(addressees(&host.ping(FAR)), [router.mac]);

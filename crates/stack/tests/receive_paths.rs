@@ -759,8 +759,8 @@ proptest! {
                     scene.now += Duration::from_nanos(nanos);
                     let now = scene.now;
                     scene.client.handle_timeout(now, 100);
-                    // A short wait only separates the arrival times of frames. The servers' timers
-                    // are run after a longer wait.
+                    // After a wait of up to 3 ms, the servers' timers are not run. Such a wait only
+                    // separates the arrival times of frames.
                     if nanos > 3_000_000 {
                         scene.servers.iter_mut().for_each(|server| {
                             server.handle_timeout(now, 100);
@@ -1018,8 +1018,8 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     let now = scene.now;
     frames[2].arrived = now + ahead;
     scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
-    // A run of nine data segments arrives in three turns, with time between the turns. The seventh
-    // segment has an arrival time in the future.
+    // Nine consecutive data segments arrive in three turns, with time between the turns. The
+    // seventh segment has an arrival time in the future.
     let mut frames = scene.run_of_data(9);
     let now = scene.now;
     frames[6].arrived = now + ahead;
@@ -1201,8 +1201,8 @@ fn run_many(steps: Vec<ManyStep>) {
                 let options =
                     ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
                 let peer = SocketAddrV4::new(SERVER, PORT);
-                // `tcp_connect` fails if the reset of the previous connection is not sent yet. In
-                // this case, the step only resets the connection.
+                // `tcp_connect` fails if the reset of the previous connection has not been sent
+                // yet. In this case, the client only resets that connection, and opens no other.
                 if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {
                     scene.opened[number] = handle;
                 }

@@ -156,7 +156,8 @@ fn a_segment_with_an_invalid_checksum_is_discarded() {
     }
     let counters = pair.stack(Side::Right).counters().tcp;
     assert_eq!(counters.passive_opens, 0);
-    // All 160 segments are counted as errors: for their checksum, or for an invalid data offset.
+    // All 160 segments are counted as errors: most for a wrong checksum, and the others for an
+    // invalid data offset.
     assert_eq!(counters.in_errors, 160);
     assert_eq!(pair.answers(Side::Right, good).len(), 1);
 }
@@ -229,7 +230,8 @@ fn a_second_listener_is_refused_without_effect() {
 #[test]
 fn a_listener_can_share_the_port_of_an_opening_connection() {
     let mut pair = pair();
-    // One connection of another listener is in SYN-RECEIVED, and one connection is in SYN-SENT.
+    // Two connections of the right host use port 9. One, of another listener, is in SYN-RECEIVED.
+    // The other, which the host itself opens, is in SYN-SENT.
     let second = SocketAddrV4::new(RIGHT_TOO, 9);
     listen(&mut pair, second);
     assert_eq!(pair.answers(Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
@@ -527,8 +529,8 @@ fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let asked = log.borrow().first().copied().expect("the neighbour is probed");
     let retransmissions = pair.stack(Side::Left).counters().tcp.retransmitted_segments;
     assert!(retransmissions >= 3);
-    // The probe follows the third retransmission, after 200 + 400 + 800 ms. A neighbour counts as
-    // reachable for 30 s, so its entry has not expired by then.
+    // The ARP probe follows the third retransmission, 200 + 400 + 800 ms after the write. It is not
+    // caused by the age of the neighbour entry, which is valid for 30 s.
     let after = asked.since(start).as_millis();
     assert_eq!(after, 1_400);
 }

@@ -95,7 +95,7 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // The advertised window is rounded to a multiple of 2^(window scale) bytes, so the difference
-    // may deviate from `DATA` by less than 128 bytes.
+    // Reading `DATA` bytes increases the advertised window by as much. The window is rounded to a
+    // multiple of 2^(window scale) bytes, so the increase may deviate by less than 128 bytes.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

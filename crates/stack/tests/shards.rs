@@ -230,8 +230,8 @@ fn a_port_of_another_shard_is_refused() {
 fn an_arp_request_is_answered_once_and_learnt_by_all_shards() {
     let (mut shards, mut server) = hosts();
     server.echo_send(NOW, HERE, 1, 1, b"are you there?").unwrap();
-    // All shards receive the ARP request, but only one of them replies. The only other frame is the
-    // echo reply.
+    // All shards receive the ARP request, but only one of them replies. The two frames that are
+    // carried are this reply and the echo reply.
     assert_eq!(carry(&mut shards, &mut server), 2);
     assert_eq!(server.counters().icmp.in_echo_replies, 1);
     let answers: Vec<_> =

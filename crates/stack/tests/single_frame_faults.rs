@@ -53,7 +53,8 @@ fn transfer_with(
     let happened = Rc::new(Cell::new(false));
     let (happening, mut seen) = (Rc::clone(&happened), 0);
     pair.set_filter(move |_, side, frame| {
-        // ARP frames are not counted: ARP has no checksum, and its retries are not part of TCP.
+        // Only TCP segments are counted, and these are longer than ARP frames. A fault cannot be
+        // detected in an ARP frame, which has no checksum, and TCP does not retransmit it.
         seen += u32::from(side == from && frame.len() > TCP + TcpHeader::LENGTH);
         let hit = side == from && seen == nth && !happening.get();
         happening.set(happening.get() || hit);

@@ -255,7 +255,8 @@ fn data_opens_the_connection_after_a_lost_ack() {
     assert!(pair.run_until(Duration::from_millis(1), |pair| {
         pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
     }));
-    // The client has sent its acknowledgement, and the loop below loses it.
+    // The client's acknowledgement is in flight. The loop below takes it from the wire and drops
+    // it, so that the server does not receive the cookie.
     while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
     pair.run_for(Duration::from_millis(1));
     assert!(accept(&mut pair, listener).is_none());
@@ -294,7 +295,8 @@ fn a_cookie_expires_after_two_minutes() {
     let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
-    // A new SYN makes the listener send a cookie, so that it still checks acknowledgements.
+    // A listener checks acknowledgements for cookies only if it has recently sent a cookie. A new
+    // SYN causes this, so the late acknowledgement is checked, and refused for its age.
     fill(&mut pair, 1);
     put(&mut pair, late);
     pair.run_for(Duration::from_millis(1));
@@ -439,8 +441,8 @@ fn a_syn_ack_carries_no_cookie() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
-    // Without the SYN flag, the packet is the third segment of the handshake, and its cookie is
-    // accepted.
+    // `lost` is the third segment of the handshake. With its original flags, without SYN, its
+    // cookie is accepted.
     put(&mut pair, lost);
     pair.run_for(Duration::from_micros(1));
     assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);

@@ -436,9 +436,9 @@ fn each_connection_in_time_wait_ends_on_time() {
             Err(Error::AddressInUse(locals[number].into())),
             "{number} is in TIME-WAIT"
         );
-        // TIME-WAIT records may end late, by up to a sixteenth of their duration. The third
-        // connection is different: it ends before the records that precede it in the queue. It
-        // therefore has its own timer, and ends on time.
+        // TIME-WAIT records share a timer, and may end late, by up to a sixteenth of their
+        // duration. The third connection (number 2) has a shorter TIME-WAIT, and ends before the
+        // records that precede it in the queue. It therefore has its own timer, and ends on time.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
         if number == 2 {

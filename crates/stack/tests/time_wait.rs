@@ -130,7 +130,9 @@ fn held_connections_cause_no_repeated_expiries() {
         enter_time_wait(&mut pair, listener, port, 30, is_held);
         pair.run_for(seconds(20));
     }
-    // First the record without a handle ends, and then the held connections end.
+    // In these 120 s, TIME-WAIT first ends for the connection without a handle, and then for the
+    // two whose handles the application holds. A hundred turns or more would mean that a timer
+    // expires repeatedly.
     let (mut turns, end) = (0, pair.now + seconds(120));
     while pair.now < end {
         let next = pair.stack(Side::Left).poll_timeout().min(end);
@@ -246,8 +248,9 @@ fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let seq = u32::from(word(TCP + 4)) << 16 | u32::from(word(TCP + 6));
     moved[TCP + 4..TCP + 8].copy_from_slice(&(seq + u32::from(ahead)).to_be_bytes());
-    // In one's complement arithmetic, a carry between the two 16-bit words of the sequence number
-    // does not change the checksum.
+    // The larger sequence number makes the checksum smaller by `ahead`. This holds even if there is
+    // a carry between the two 16-bit words of the number: one's complement sums do not depend on
+    // it.
     let checksum = (u32::from(word(TCP + 16)) + 65_535 - u32::from(ahead)) % 65_535;
     moved[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes()[2..]);
     moved

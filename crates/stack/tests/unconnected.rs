@@ -80,7 +80,8 @@ fn the_segments_of_connections_are_handled_in_the_turn_in_which_a_flood_comes() 
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 2_000]), Ok(1_000));
     let answered = |pair: &mut Pair| statistics(pair, listener).cookies_sent - before;
     assert!((A_TURN..=2 * A_TURN).contains(&answered(&mut pair)), "{}", answered(&mut pair));
-    // In the next turn, no frame of a connection arrives, so all waiting segments are handled.
+    // In the next turn, no frame of a connection arrives. So the host handles all SYNs that had to
+    // wait in the previous turn.
     turn(&mut pair);
     assert_eq!(answered(&mut pair), 60);
     let counted = pair.stack(Side::Right).counters().tcp_extra;
@@ -106,8 +107,9 @@ fn a_flood_beside_a_busy_connection_is_answered_at_a_limited_rate_and_holds_limi
     }
     assert!(received >= 10_000 * usize::from(turns), "{received} bytes of {sent}");
     let answered = statistics(&mut pair, listener).cookies_sent - before;
-    // The limit applies in turns in which data of the connection arrives. In the first few turns no
-    // data arrives, and more SYNs are answered. For these, the number of turns is increased by ten.
+    // The limit of `A_TURN` answers applies only to turns in which data of the connection arrives.
+    // In the first few turns none arrives, and more SYNs are answered. The ten additional turns in
+    // the bound allow for these answers.
     assert!(answered <= A_TURN * u64::from(turns + 10), "{answered} SYNs were answered");
     let dropped = pair.stack(Side::Right).counters().tcp_extra.unconnected_drops;
     assert!(answered + dropped + WAITING >= 50 * u64::from(turns), "{answered} and {dropped}");
@@ -130,8 +132,8 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // The turn handled fewer segments than had arrived. It handled the acknowledgement
-    // nevertheless, because its cookie is valid.
+    // More SYNs arrived than the turn handled, so some were deferred. The acknowledgement was
+    // handled nevertheless, because its cookie is valid.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

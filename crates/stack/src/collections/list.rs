@@ -163,8 +163,8 @@ impl Links {
     /// a list, keeps all links up to the highest item that is in a list.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
-        // The search begins at the end of the array, and stops at the highest item that is in a
-        // list. So it examines only nodes that are then freed, and that item.
+        // This search for the highest item that is in a list begins at the end of the array. Apart
+        // from this item, it examines only nodes that are freed below.
         let length = length.min(self.nodes.len());
         let in_list = |node: &Node| node.previous != OUTSIDE;
         let last = self.nodes[length..].iter().rposition(in_list);

@@ -71,8 +71,8 @@ impl Binding {
                 return Err(Error::MappedBind(given));
             }
             (SocketAddr::V6(_), SocketAddr::V4(_)) => Family::Ipv6 { only: false },
-            // As on Linux, a socket at a specific IPv6 address excludes IPv4, whatever `only_v6`
-            // says.
+            // As on Linux, a socket that is bound to a specific IPv6 address receives no IPv4
+            // packets, even if `only_v6` is false.
             (SocketAddr::V6(_), SocketAddr::V6(local)) => {
                 Family::Ipv6 { only: only_v6 || !local.ip().is_unspecified() }
             }

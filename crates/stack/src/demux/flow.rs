@@ -173,8 +173,8 @@ impl Flow {
     /// bytes.
     #[inline(always)]
     pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
-        // The writes are separate for each IP version. The compiler then knows at each write how
-        // many bytes the hasher buffers.
+        // Each IP version has its own sequence of writes. The compiler therefore knows before each
+        // write how many bytes the hasher has buffered, and omits checks.
         match &self.hosts {
             Hosts::V4(hosts) => {
                 hasher.write_u64(u64::from_ne_bytes(*hosts));

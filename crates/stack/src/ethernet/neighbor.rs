@@ -259,8 +259,9 @@ impl Neighbors {
             self.counters.changes += 1;
             self.generation += 1;
         } else if state == State::Stale {
-            // Connections cache the MAC address, and would not notice that it is stale. The new
-            // generation makes them look it up again, and this lookup starts probing.
+            // Connections cache the neighbour's MAC address, and would not notice that its entry
+            // has become stale. The new generation makes them look it up again. This lookup begins
+            // to probe the neighbour.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {

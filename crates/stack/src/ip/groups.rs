@@ -344,8 +344,8 @@ impl Groups {
                 }
             }
             Some(group) => {
-                // The host stores at most as many sources as the limit permits. If the query lists
-                // more, the response lists all sources of the filter.
+                // A query that lists more sources than the limit permits is not stored, but treated
+                // like a query without sources. The response then lists all sources of the filter.
                 let is_limited = query.sources.len() <= self.limits.sources;
                 let sources: Vec<IpAddr> = query.sources.iter().filter(|_| is_limited).collect();
                 self.schedule_response(at, is_ipv6, group, &sources);

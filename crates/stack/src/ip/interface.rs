@@ -277,8 +277,9 @@ impl Interface {
             (next_hop, _) => {
                 let in_use = self.addresses.in_use();
                 let nearest = in_use.iter().find(|own| own.contains(next_hop));
-                // Without an address in that network, a link-local address does not serve: packets
-                // from it must not reach a router (RFC 3927 §2.6.2).
+                // If no own address is in the network of `next_hop`, the first other address is the
+                // source. Link-local addresses are excluded, because their packets must not reach a
+                // router (RFC 3927 §2.6.2).
                 let may_leave = |own: &&IpCidr| match own.address() {
                     IpAddr::V4(own) => !own.is_link_local(),
                     IpAddr::V6(_) => false,

@@ -154,8 +154,9 @@ impl Routers {
     /// failures try all routers in turn.
     pub(crate) fn best(&self) -> Option<Ipv6Addr> {
         let answers = |router: &&DefaultRouter| router.suspect_until.is_none();
-        // `max_by_key` returns the last of equal elements. In the reversed order, this is the
-        // router that was added first, so a new router of equal preference does not replace it.
+        // `max_by_key` returns the final one of equal elements. Because the list is reversed, this
+        // is the router that was added first. So a new router does not replace an older router of
+        // equal preference.
         let best = self.routers.iter().rev().filter(answers).max_by_key(|r| r.preference);
         let failed_first = || self.routers.iter().min_by_key(|router| router.suspect_until);
         best.or_else(failed_first).map(|router| router.address)

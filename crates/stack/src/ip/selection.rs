@@ -132,8 +132,8 @@ pub(crate) fn best_source(
     let is_candidate = |own: &&InterfaceAddress| {
         own.state.is_usable() && own.cidr.address().is_ipv4() == destination.is_ipv4()
     };
-    // `max_by_key` returns the last of equal elements. In the reversed order, this is the address
-    // that was added first.
+    // `max_by_key` returns the final one of equal elements. Because the list is reversed, this is
+    // the address that was added first.
     let candidates = addresses.iter().rev().filter(is_candidate);
     candidates.max_by_key(|own| SourceRank::of(own, destination))
 }
@@ -155,13 +155,13 @@ pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Orderi
             |property: &dyn Fn(&InterfaceAddress) -> bool| source.as_ref().is_some_and(property);
         let policy = policy_of(to);
         [
-            // Rules 1 (reachable), 2 (matching scope), 3 (source not deprecated) and 5 (matching
-            // label).
+            // RFC 6724 §6, rules 1 (the destination is reachable), 2 (the scopes match), 3 (the
+            // source is not deprecated) and 5 (the labels match).
             u8::from(source.is_some()),
             u8::from(has(&|own| scope_of(own.cidr.address()) == scope_of(to))),
             u8::from(has(&is_preferred)),
             u8::from(has(&|own| policy_of(own.cidr.address()).label == policy.label)),
-            // Rules 6 (higher precedence) and 8 (smaller scope).
+            // RFC 6724 §6, rules 6 (higher precedence) and 8 (smaller scope).
             policy.precedence,
             u8::MAX - scope_of(to),
         ]

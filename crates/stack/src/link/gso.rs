@@ -134,8 +134,9 @@ impl<'a> GsoFrame<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        // If AE is set, CWR is a bit of the ACE counter, which every segment must carry (RFC 9768
-        // §3.3.4). Otherwise, only the first segment carries CWR.
+        // With the AE flag, the segment uses AccECN. CWR is then a bit of the ACE counter, which
+        // every segment must carry (RFC 9768 §3.3.4). Otherwise, only the first segment carries
+        // CWR.
         if index > 0 && !flags.contains(TcpFlags::AE) {
             flags.remove(TcpFlags::CWR);
         }

@@ -174,12 +174,13 @@ mod tests {
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
-        // Of the 101 segments that have arrived, 100 belong to no connection. The other segment
-        // belongs to a connection, so the number of waiting segments to be handled is limited.
+        // The host has received 101 segments, of which 100 belong to no connection. So one segment
+        // of a connection has arrived. The turn may therefore handle only `A_TURN` of the 40
+        // waiting segments.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
-        // The number of arrived segments is still 101, so no segment of a connection has arrived.
-        // Therefore all 40 waiting segments may be handled.
+        // The host has still received only 101 segments, so none of a connection has arrived since
+        // the previous call. Therefore the turn may handle all 40 waiting segments.
         assert_eq!(queue.begin_turn(101), 40);
         assert_eq!(waiting(&mut queue), (0..40).collect::<Vec<_>>());
         assert_eq!(queue.begin_turn(101), 0);
@@ -198,9 +199,9 @@ mod tests {
         };
         let lasting_by_one = lasting(1);
         let early = lasting_by_one.iter().filter(|&&number| number < 2 * WAITING).count();
-        // `early` counts the waiting segments from the first half of all pushed segments. If a full
-        // queue dropped its oldest segment, `early` would be 0. If it dropped the new segment,
-        // `early` would be all.
+        // `early` counts the segments in the queue that were among the first half of all pushed
+        // segments. It would be 0 if a full queue always dropped its oldest segment. If it always
+        // dropped the new segment, all segments in the queue would be early.
         assert!((5..60).contains(&early), "{early} of the first half are left");
         assert_eq!(lasting_by_one, lasting(1), "the same seed, the same segments");
         assert_ne!(lasting_by_one, lasting(3));

@@ -47,8 +47,8 @@ impl Stack {
         }
         let asks_for_us = packet.operation == ArpOperation::Request
             && self.interface.is_configured(packet.target_ip.into());
-        // Nothing is learnt from a probe, which has no sender address, nor from a sender outside
-        // the networks of this interface.
+        // This host learns no MAC address from a probe, which has no sender address, nor from a
+        // sender outside the networks of this interface.
         if self.interface.is_on_link(packet.sender_ip.into())
             && self.interface.is_possible_source(packet.sender_ip.into())
         {
@@ -59,7 +59,8 @@ impl Stack {
                 asks_for_us,
             );
         }
-        // Every shard receives the request, so only the first shard replies.
+        // In a host of several shards, every shard receives the request. Only the first shard
+        // replies.
         if asks_for_us && self.shard.is_first() {
             let reply = packet.reply(self.interface.mac);
             let emit = |bytes: &mut [u8]| {

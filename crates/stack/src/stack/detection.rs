@@ -62,8 +62,8 @@ impl Stack {
         let begin = self.interface.ipv4_link_local.note_conflict(self.now);
         let Some(removed) = self.interface.addresses.remove(duplicate) else { return };
         self.handle_removal(removed);
-        // The call fails only at the limit of addresses. This limit is not reached, because the
-        // duplicate address was just removed.
+        // The call fails only if the interface already has the maximum number of addresses. The
+        // duplicate address was just removed, so there is room for another.
         let _ = self.add_ipv4_link_local(self.now);
         if let Some(added) = self.addresses().last().map(|own| own.cidr.address()) {
             self.interface.detections.begin_at(added, begin);

@@ -265,8 +265,8 @@ impl Stack {
                 return None;
             }
         } else if packet[6] & DF != 0 {
-            // The path MTU has decreased since this packet with DF was queued. The packet is sent
-            // whole, and a router will report the path MTU.
+            // This packet has the DF flag, and the path MTU has decreased since it was queued. The
+            // packet is sent unfragmented, and a router will report the path MTU to its source.
             return None;
         }
         let identification = self.fragment_ids.next(source, destination);

@@ -463,12 +463,12 @@ fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
         let is_exclude =
             matches!(record.kind, GroupRecordKind::IsExclude | GroupRecordKind::ToExclude);
         match written {
-            // This record is the first of an empty report, and still does not fit. It would fit
-            // into no report, so it is dropped.
+            // The report contains no record yet, and this record still does not fit. It would fit
+            // into no other report either, so it is dropped.
             None if is_first => {}
             None => return,
-            // A list of excluded sources cannot be split over several reports, so sources that do
-            // not fit are omitted (RFC 3376 §4.2.16).
+            // Only part of the sources fits into the report. A list of excluded sources cannot be
+            // split over several reports, so the remaining sources are omitted (RFC 3376 §4.2.16).
             Some(_) if is_whole || is_exclude => {}
             Some(count) => {
                 record.sources = &record.sources[count..];

@@ -70,7 +70,8 @@ impl Stack {
         if let Some(mac) = source_mac {
             self.learn_neighbor(arrived, source, mac, false);
         }
-        // Every shard receives the solicitation, so only the first shard answers.
+        // In a host of several shards, every shard receives the solicitation. Only the first shard
+        // answers it.
         if self.shard.is_first() {
             self.advertise(source, target);
         }

@@ -111,8 +111,8 @@ impl Stack {
             socket.wants_writable = true;
             return Err(Error::WouldBlock);
         }
-        // A packet to this host that does not fit into the queue of local packets is lost, like a
-        // packet on a full link.
+        // A packet to this host that does not fit into the queue of local packets is dropped, as on
+        // a link whose queue is full.
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.ip.out_requests += 1;
         if is_local {

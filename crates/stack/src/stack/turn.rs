@@ -271,8 +271,8 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // An error is handled here, by an early return. If it were handled at the end, it would
-        // occupy registers until then, in the common case as well.
+        // An error returns early here. If it were handled at the end of the method, it would occupy
+        // registers until then, even in the common case without an error.
         let received = match received {
             Ok(received) => received,
             Err(error) => {

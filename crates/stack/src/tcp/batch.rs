@@ -161,8 +161,8 @@ impl BatchHeaders {
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // A copy of constant length is faster, so the copy has the maximum length of the headers.
-        // If the headers are shorter, the payload then overwrites the excess bytes.
+        // A copy is faster if its length is constant, so the maximum length of the headers is
+        // copied. If the headers are shorter, the payload overwrites the excess bytes afterwards.
         let longest = TCP + LONGEST_TCP;
         frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;

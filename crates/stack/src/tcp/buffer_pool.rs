@@ -59,9 +59,9 @@ impl BufferPool {
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // Prefetching pays off here, because it has time to complete: the host first performs
-            // writes to other connections, then sends this segment, and later receives its
-            // acknowledgement.
+            // The application will now write to this connection. Prefetching pays off, because the
+            // host first performs writes to other connections. Only then does it send the written
+            // data, and later receive the acknowledgement.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
@@ -99,9 +99,9 @@ impl BufferPool {
     /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // `exchanged` contains the memory of buffers that now use memory of the pool. If such a
-        // connection ends without exchanging back, its memory stays in `exchanged`, and can be used
-        // here.
+        // Memory in `exchanged` was swapped out of buffers that now use memory of the pool. If a
+        // connection ends without swapping back, its memory stays in `exchanged`. So this memory
+        // may be given to another buffer.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);

@@ -88,8 +88,8 @@ impl KeptFlow {
 impl CompactSocket {
     /// Packs `socket`. Returns `None` if its connection cannot be packed at present.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // The compact form stores no memory grant. The host makes a new grant before each step that
-        // may allocate memory, so none is needed before.
+        // Packing a limited memory grant would take space. The grant is not needed meanwhile: the
+        // host makes a new one before each step that may allocate memory.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })

@@ -223,8 +223,9 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let [a, b, c, d] = self.ports();
-        // A partial checksum covers only the pseudo-header. `segment_sum` includes the ports, so
-        // they are subtracted, by adding their complements.
+        // The link adds the sum of the segment, which includes the ports, to a partial sum of the
+        // pseudo-header. `segment_sum` contains both. So the ports are subtracted from it, by
+        // adding their complements.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());

@@ -110,10 +110,10 @@ impl Memory {
     /// that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // A grant is outdated if some connection has changed the memory that it holds (`changes`).
-        // It is also outdated once this connection has transferred as many bytes as it holds. The
-        // latter happens only once while `changes` is equal, because the number of transferred
-        // bytes only grows.
+        // A grant becomes outdated for two reasons. Some connection has changed the memory that it
+        // holds, so `changes` differs. Or this connection has by now transferred as many bytes as
+        // it holds. Transferred bytes only grow, so once a grant has considered the second reason,
+        // it is not checked again.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))

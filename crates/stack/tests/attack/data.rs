@@ -71,8 +71,8 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let full =
         baseline.test.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
     assert!(full > 10_000, "only {full} fragments were refused");
-    // The applications read again, so that the receive window opens. The whole window can then be
-    // used as before the attack.
+    // From now on, the applications read, so that the receive window opens. The peer must then be
+    // able to transfer data, as if the attack had not taken place.
     baseline.test.guests_read = true;
     let mut next = peer.next;
     baseline.test.run(TURN * 300, |intruder, _| {

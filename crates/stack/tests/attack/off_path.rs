@@ -109,8 +109,8 @@ fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
 #[test]
 fn icmp_errors_with_invented_quotes_have_no_effect() {
     let _alone = alone();
-    // About one guess in ten thousand hits the data in flight, and then looks like a real quote.
-    // With this seed, no guess hits.
+    // Each ICMP error quotes a random sequence number. About one in ten thousand lies in the data
+    // in flight, so that the error looks genuine. With this seed, none does.
     let mut baseline = Baseline::new(4);
     let ends = honest_ends(&mut baseline.test);
     baseline.attack(64 << 10, |intruder, _| {
@@ -120,15 +120,15 @@ fn icmp_errors_with_invented_quotes_have_no_effect() {
             let real = quote(from, to, seq);
             let elsewhere = SocketAddrV4::new(Ipv4Addr::from_bits(seq), 80);
             match index % 8 {
-                // These errors report an MTU of 68 bytes. The first quotes the addresses of a real
-                // connection, and the second those of an invented one.
+                // "Fragmentation needed" with an MTU of 68 bytes. Cases 0 and 1 quote the addresses
+                // of a real connection, and case 2 quotes those of an invented one.
                 0 | 1 => icmp(intruder, 3, 4, 68, &real),
                 2 => icmp(intruder, 3, 4, 68, &quote(from, elsewhere, seq)),
-                // Port, protocol and host unreachable.
+                // Port, protocol and host unreachable. The third quotes an invented connection.
                 3 => icmp(intruder, 3, 3, 0, &real),
                 4 => icmp(intruder, 3, 2, 0, &real),
                 5 => icmp(intruder, 3, 1, 0, &quote(from, elsewhere, seq)),
-                // Source quench, and a truncated quote.
+                // Source quench, and "fragmentation needed" with a truncated quote.
                 6 => icmp(intruder, 4, 0, 0, &real),
                 _ => icmp(intruder, 3, 4, 68, &real[..14]),
             }

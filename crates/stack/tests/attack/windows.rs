@@ -24,8 +24,9 @@ fn a_window_that_opens_by_single_bytes_causes_no_flood_of_small_segments() {
             frames += 1;
         }
     });
-    // The host sends only window probes, and segments after the override timeout of silly window
-    // avoidance (RFC 9293 §3.8.6.2.1), at most every 200 ms.
+    // A window of one byte must not cause a segment of one byte. The host may send only window
+    // probes, and small segments after the override timeout of RFC 9293 §3.8.6.2.1. Such segments
+    // are at least 200 ms apart.
     let sent = sent_to_guest(&mut baseline.test) - before;
     assert!(sent < 20, "{sent} segments for {frames} windows of a byte");
     becomes_honest(&mut baseline.test, &mut peer);

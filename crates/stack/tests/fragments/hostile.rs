@@ -29,8 +29,9 @@ fn overlapping_fragments_discard_their_datagram() {
         let counted = pair.stack(Side::Left).counters().ip;
         assert_eq!((counted.reassembly_overlaps, counted.reassembly_failures), (1, 1));
         assert_eq!((counted.in_discards, counted.reassembly_ok), (2, 0));
-        // Other datagrams are not affected. The discarded datagram causes no "time exceeded" error
-        // when its reassembly would have timed out.
+        // A datagram with another identification is delivered, in spite of the discarded datagram.
+        // The host reports no "time exceeded" for the discarded datagram, even after the time in
+        // which its fragments should have arrived.
         let other = Part { identification: 8, ..Part::udp(0, &whole[..32], true) };
         deliver(&mut pair, hosts, other);
         deliver(&mut pair, hosts, Part { offset: 32, more: false, payload: &whole[32..], ..other });

@@ -46,8 +46,8 @@ proptest! {
             seen[index] = true;
             while let Ok(received) = receive(&mut pair, Side::Left, left) {
                 prop_assert_eq!(received, data(length));
-                // A longer fragment may contain the whole next fragment, which then need not
-                // arrive.
+                // Unless a fragment was made longer, all fragments must have arrived. A longer
+                // fragment may contain the whole next fragment, which is then not needed.
                 prop_assert!(is_damaged || seen.iter().all(|&is_seen| is_seen));
                 deliveries += 1;
                 seen.fill(false);

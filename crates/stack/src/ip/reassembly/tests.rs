@@ -69,8 +69,8 @@ fn exact_repetitions_are_ignored() {
 
 #[test]
 fn an_overlap_discards_the_datagram_and_what_follows() {
-    // Each of these fragments overlaps or contradicts the fragment of the bytes 16 to 32, which has
-    // arrived before. That fragment is not the end of the datagram.
+    // The bytes 16 to 32 of the datagram have arrived before, in a fragment that is not the last
+    // fragment. Each fragment of this list overlaps or contradicts that fragment.
     for (offset, payload, more) in [
         (8, &[0; 16][..], true),
         (24, &[0; 16], true),

@@ -39,7 +39,7 @@ impl Stack {
         };
         let local = socket.binding.local();
         // The datagrams of the flow are not stored, so the ICMP error quotes only addresses and
-        // ports. These suffice for the source to find its socket.
+        // ports. From these, the source host can find the socket that sent the datagram.
         let header = IpHeader::new(peer.ip(), local.ip(), Protocol::UDP).ok_or(Error::Closed)?;
         let mut bytes = [0; Ipv6Header::LENGTH + UdpHeader::LENGTH];
         let bytes = &mut bytes[..header.length() + UdpHeader::LENGTH];

@@ -38,7 +38,8 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        // The IP version of the run is examined only once, for all its frames.
+        // All frames of a run of coalesced data have one IP version. It is examined here, and not
+        // for each frame.
         let other = match &self.coalesced {
             Some(Coalesced { kind: Kind::Data { next: NextData::V4(_), .. }, .. }) => {
                 self.continue_data_of::<V4>(now, frame, after)
@@ -112,9 +113,10 @@ impl Stack {
         let is_pending = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
-        // The connection handles all segments of a run at one time: the arrival of the first. So
-        // the run ends before a frame that arrived later. Arrival times count as at most `now`, so
-        // once the clock is at `now`, no frame counts as later.
+        // The connection handles all segments of a run as if they had arrived with the first of
+        // them, at the time `self.now`. So a frame that arrived later ends the run. Arrival times
+        // after `now` count as `now`. If `self.now` has reached `now`, no frame can be later, and
+        // `until` returns `NEVER`.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -283,8 +285,8 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // A run of one segment in this batch of frames suggests an exchange of requests and
-        // responses. Its next segment would not continue the run, so the run ends.
+        // If this batch of frames contained only one segment of the flow, the traffic is probably
+        // request-response. The next segment would then not continue the run, so the run ends here.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

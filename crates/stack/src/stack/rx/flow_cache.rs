@@ -55,8 +55,8 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // The segment was parsed before the checksum was verified. Parsing it again costs less
-            // than keeping the first result in memory meanwhile.
+            // The segment was also parsed before its checksum was verified. Parsing it a second
+            // time costs less than storing the first result during the verification.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
@@ -130,8 +130,8 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // `self.coalesced` is `None` here, so the assignment is inside the `if`: without a
-            // batch, no write to memory is needed.
+            // `self.coalesced` is `None` here. It is written only if a batch of ACKs begins,
+            // because writing `None` again would be a needless memory access.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;
@@ -142,7 +142,8 @@ impl Stack {
             };
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
             // The segment opens or closes the connection, so it has nearly always changed the
-            // state. The fast path of the dispatch does not handle a change of state.
+            // connection's state. The fast path of the dispatch cannot handle a change of state, so
+            // it is not tried.
             return self.dispatch_slowly(index);
         }
         self.memory.supply(socket);
@@ -257,7 +258,8 @@ impl Stack {
         if let Some(run) = ControlRun::of(&socket.connection, &segment) {
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
             // The segment opens or closes the connection, so it has nearly always changed the
-            // state. The fast path of the dispatch does not handle a change of state.
+            // connection's state. The fast path of the dispatch cannot handle a change of state, so
+            // it is not tried.
             return self.dispatch_slowly(index);
         }
         self.deliver_unpredicted(index, packet);

@@ -15,8 +15,8 @@ impl Stack {
     #[inline]
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
-        // The cheap comparison comes first, because it is false on most hosts, which have few
-        // connections.
+        // The second condition implies the first. The first is tested before it because it is
+        // cheap, and false on most hosts, which have few connections.
         flows >= MANY
             && flows - self.time_wait.len() >= MANY
             && self.interface.flow_cache.is_enabled
@@ -49,9 +49,9 @@ impl Stack {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
-            // Addresses in the flow cache count as checked. That is true for these: the prefetch
-            // finds only connections with other hosts, whose addresses were checked when the
-            // connection was opened.
+            // The host trusts addresses in the flow cache without checking them. These addresses
+            // need no check: the prefetch has found a connection with them, and they were checked
+            // when it was opened. Connections of the host with itself are not found.
             self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));
@@ -61,10 +61,10 @@ impl Stack {
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
-            // The prefetch has put the flow of this frame into the one-entry cache. A frame that
-            // hit this entry was counted as belonging to the flow of the previous frame, which the
-            // counter `prefetched` corrects. After any other frame, the cache gets its previous
-            // entry back.
+            // The prefetch has put the flow of this frame into the one-entry cache, which normally
+            // contains the flow of the previous frame. A hit was therefore counted as a repeated
+            // flow, and `prefetched` corrects this count. Without a hit, the cache gets its
+            // previous entry back.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {

@@ -16,9 +16,9 @@ impl Stack {
         let may = self.unconnected.admit() || arrived.arrival.is_local;
         if self.unconnected.is_spent() {
             cold_path();
-            // The entry `Replies` in the ring of local senders causes a call of
-            // [`Stack::serve_unconnected`]. This ring is served after the received segments of
-            // connections.
+            // This turn has handled the maximum number of segments without a connection. The entry
+            // `Replies` makes the host call [`Stack::serve_unconnected`] after it has received the
+            // segments of connections. That call handles the queued segments.
             self.local_ready.push(Sender::Replies);
         }
         if may {

@@ -69,8 +69,9 @@ impl Stack {
         {
             return false;
         }
-        // After its commit, only a batch of data can be resumed, and not a batch of ACKs. Frames
-        // that the host has received since then may require other acknowledgements.
+        // Once a batch has been committed (its frames were handed to the link), it is resumed only
+        // if it carries data. A batch of ACKs is not: frames that arrived since then may require
+        // other acknowledgements.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;
@@ -98,8 +99,8 @@ impl Stack {
                 socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
-                // Of the effects that a dispatch handles, a batch has only one: a change of the
-                // connection's deadline. So it suffices to arm the timer.
+                // No dispatch is needed. The end of a batch causes no events and changes no state,
+                // but only the deadline of the connection. So it suffices to arm the timer.
                 debug_assert!(
                     socket.connection.events().is_empty(),
                     "the end of a batch causes no events"

@@ -74,8 +74,9 @@ impl Stack {
         let is_silent = events.contains(Events::SOFT_ERROR)
             && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
-            // Later connections to the peer use a confirmed path MTU. A router's report that is not
-            // confirmed may be forged, and would affect all later connections.
+            // Only a confirmed path MTU is stored for later connections to this peer. An
+            // unconfirmed path MTU may come from a forged ICMP report, which must not affect other
+            // connections.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
             self.path_mtus.note_found(self.now, peer, mtu, is_estimated);
         }

@@ -211,16 +211,16 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // A TIME-WAIT record that has not ended yet may have an old timer, from when it was a
-            // full connection. Another timer ends the record, so this timer has no effect.
+            // If the TIME-WAIT record has not ended yet, this timer was armed while the connection
+            // still had its full form. Another timer ends the record, so this timer has no effect.
             if end <= now {
                 self.end_record(index);
             }
             return;
         }
-        // The timer is not changed when the deadline moves to a later time, but only here, when it
-        // expires. Arming it again needs only few fields of the connection, which may not be in the
-        // processor's caches.
+        // When the deadline of a connection moves to a later time, its timer is not changed, so the
+        // timer may expire too early. It is then armed again here. This reads only few fields of
+        // the connection, which may not be in the processor's caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {

@@ -83,9 +83,9 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
-            // `write_segment` may have begun a batch, whose header template has no MAC address yet,
-            // so the batch must end. The connection has not counted the segments of the batch as
-            // sent, and offers them again later.
+            // The next hop has no known MAC address. `write_segment` may have begun a batch, whose
+            // header template lacks this address, so the batch must end. The connection has not
+            // counted its segments as sent, and offers them again later.
             self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
@@ -168,9 +168,9 @@ impl Stack {
             return SegmentOutcome::Nothing;
         };
         if completed_by == CompletedBy::Host && sent.is_predicted {
-            // A predicted segment changes neither memory nor state of the connection, and causes no
-            // events. Of the effects that a dispatch handles, this leaves the timer and the ring of
-            // senders.
+            // A predicted segment changes neither the memory nor the state of the connection, and
+            // causes no events. Instead of a full dispatch, only the timer and the ring of senders
+            // need an update.
             let length = socket.headers.complete(medium, &sent, frame);
             if self.identification.is_counting() {
                 self.identification.write(&mut frame[medium..], 1);
@@ -178,8 +178,8 @@ impl Stack {
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
             if socket.state == State::TimeWait {
-                // If this was the last segment of the connection in TIME-WAIT, a TIME-WAIT record
-                // can replace the connection.
+                // If the connection in TIME-WAIT has nothing more to send, a TIME-WAIT record can
+                // replace it.
                 self.dispatch_in_time_wait(index);
             } else {
                 socket.arm(index, &mut self.timers);
@@ -239,11 +239,13 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let is_local = socket.egress.is_local();
         let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
-        // The ring limits the number of frames that a sender may send before the next sender. A GSO
-        // frame counts as one frame per segment, and the ring has counted only one so far.
+        // The ring of senders limits how many frames a sender may send before another sender may. A
+        // GSO frame must count as one frame per segment. The ring has counted it as one frame so
+        // far, so the other segments are added.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        // All headers of a batch have equal IPv4 Identification fields, so a batch is impossible if
-        // this field counts packets.
+        // In a batch, the IPv4 Identification fields of all headers are equal. So no batch is
+        // possible if the host numbers its packets in this field. Packets to the host itself form
+        // no batches either.
         if is_local || self.identification.is_counting() {
             return;
         }

@@ -17,9 +17,10 @@ impl Stack {
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // This record ends earlier than another record in the queue, because its TIME-WAIT is
-            // shorter, or because it has been a full connection meanwhile. Behind that record, it
-            // would end too late, so it gets a timer of its own.
+            // The queue is ordered by the end of TIME-WAIT. This connection ends earlier than
+            // another in the queue: its TIME-WAIT is shorter, or it was restored to its full form
+            // for a while. Behind that other connection it would end too late, so it gets a timer
+            // of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;

@@ -68,8 +68,8 @@ impl Stack {
         let socket = self.sockets.udp(handle)?;
         let binding = socket.binding;
         if socket.forwarded.is_some() {
-            // The peer of a forwarded flow cannot change, because the lookup table finds the socket
-            // of such a flow by its peer.
+            // This socket belongs to a forwarded flow. Its peer cannot change, because the lookup
+            // table finds the socket by its peer.
             return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
@@ -144,8 +144,8 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
-        // A datagram that would not fit even into the empty send queue must not return
-        // `WouldBlock`. The application would wait forever for an event.
+        // For a datagram that does not fit even into an empty send queue, the result must not be
+        // `WouldBlock`. The application would wait forever for the event that the queue has room.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
         let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);

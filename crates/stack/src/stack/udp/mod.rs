@@ -135,8 +135,8 @@ impl Stack {
                 let destination = flow.hosts.remote();
                 self.path_mtus.note_reported(now, destination, mtu);
                 if fragmentation != Some(Fragmentation::Never) {
-                    // The host may send later datagrams in fragments that fit the new path MTU, so
-                    // the application need not know it.
+                    // The socket permits fragmentation. Later datagrams can be sent in fragments
+                    // that fit the new path MTU, so the application gets no error.
                     return;
                 }
                 Error::MessageTooLong { limit: data_limit(mtu, destination) }
@@ -184,8 +184,8 @@ impl Stack {
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
         if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
-            // With multicast loopback, this host itself gets a copy of the datagram. A copy that
-            // does not fit into the queue of local packets is lost, like a packet on a full link.
+            // With multicast loopback, this host also receives the datagram. A copy that does not
+            // fit into the queue of local packets is dropped, as on a link whose queue is full.
             let kept = self.local.push_with(interface, header.length() + length, emit);
             self.counted.ip.out_discards += u64::from(!kept);
             self.local_ready.push(Sender::Replies);
@@ -209,8 +209,8 @@ impl Stack {
             self.counted.udp.send_buffer_errors += 1;
             return false;
         }
-        // A datagram to this host that does not fit into the queue of local packets is lost, like a
-        // packet on a full link.
+        // A datagram to this host that does not fit into the queue of local packets is dropped, as
+        // on a link whose queue is full.
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.udp.out_datagrams += 1;
         self.counted.ip.out_requests += 1;

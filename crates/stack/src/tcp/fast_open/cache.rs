@@ -157,7 +157,7 @@ mod tests {
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
-        // This SYN-ACK has no MSS option, so the cached MSS remains.
+        // This SYN-ACK has no MSS option, so the cache keeps the MSS of an earlier connection.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -189,8 +189,8 @@ mod tests {
             now += pause;
             assert!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))).is_some());
         }
-        // After a single success, the next failure counts as the first, so the pause is short
-        // again.
+        // A success resets the count of failures. The next failure therefore counts as the first,
+        // with the shortest pause.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -234,8 +234,8 @@ mod tests {
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
-        // The limit of server ports with failures is four, like that of servers. The sixth call
-        // adds a fifth port, and evicts one.
+        // The cache remembers failures of at most four server ports. Here five different ports
+        // fail. The fifth of them, in the sixth call, evicts another.
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let evicted = [1, 2, 3, 4, 1, 5]
             .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));
