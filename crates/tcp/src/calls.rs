@@ -76,8 +76,8 @@ impl Connection {
     ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
-            // Until this write no data was unacknowledged, so the time of the user timeout starts
-            // here.
+            // No data was unacknowledged until this write. So the time that the user timeout limits
+            // starts here.
             self.watch_user_timeout(now);
         }
         let waits = self.waits_for_window();
@@ -261,8 +261,8 @@ impl Connection {
         if self.state == State::SynSent {
             self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
-            // Unread data causes no reset here: the peer has already received our FIN, and would
-            // ignore the reset. TIME-WAIT continues, so that old segments expire.
+            // In TIME-WAIT, unread data causes no reset. The peer has already received our FIN, and
+            // would ignore the reset. TIME-WAIT must continue, so that old segments expire.
             self.slow(|connection| connection.receiver.shut());
         } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);

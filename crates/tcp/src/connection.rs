@@ -293,8 +293,8 @@ mod tests {
         ];
         let answered = lines(&[&both[..], &data, &answer].concat());
         assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
-        // The processing of an ACK reads nearly all fields of the sender and changes half of them.
-        // More cache lines are therefore permitted for it than for a data segment.
+        // The processing of an ACK reads nearly all fields of the sender, and changes half of them.
+        // It may therefore use more cache lines than the processing of a data segment.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }

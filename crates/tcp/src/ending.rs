@@ -51,8 +51,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Both endpoints have closed, so the peer needs no reset. A reset is needed only if
-            // data was not sent or not read (RFC 2525 §2.17).
+            // In CLOSING and LAST-ACK, both endpoints have closed, so the peer usually needs no
+            // reset. It needs one only if some data was not sent or not read (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }

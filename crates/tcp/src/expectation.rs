@@ -48,8 +48,9 @@ impl Expectation {
     #[inline(never)]
     fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        // If no header is predicted, `is_plain` is not derived, since this would cost time after
-        // each step of the slow path. Output then calls `has_only_plain_output` itself.
+        // If no header is predicted, `is_plain` is false whether or not the output is plain.
+        // Computing it would cost time after each step of the slow path. Output then calls
+        // `has_only_plain_output` itself.
         let is_plain = header != 0 && connection.has_only_plain_output();
         Self { header, burst: 0, is_plain }
     }
@@ -135,8 +136,9 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // `first_due` requests a certain segment, which precedes all other output. It is special
-        // even if a plain acknowledgement is due as well.
+        // `first_due` requests a SYN, a SYN-ACK, or an ACK without data and SACK blocks, which
+        // precedes all other output. This is special even if an ordinary acknowledgement is due as
+        // well.
         self.first_due
             | self.reset_due.is_some()
             | by_timers

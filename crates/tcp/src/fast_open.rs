@@ -95,9 +95,9 @@ impl Connection {
         if fast_open.lesson.is_some() || self.state != State::Closed {
             return fast_open.lesson;
         }
-        // The handshake ended without an answer, so Fast Open counts as refused. If the application
-        // has aborted the handshake, it counts as refused only if the first SYN had got no answer
-        // until its timeout.
+        // The handshake has ended without an answer, so Fast Open counts as refused. There is an
+        // exception if the application has aborted the handshake. Fast Open then counts as refused
+        // only if the first SYN has timed out.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);
@@ -179,8 +179,8 @@ impl Connection {
         let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
         let brought = fast_open.data_sent > 0;
         let accepted = self.acknowledge_data_of_syn(syn_ack.ack);
-        // A new cookie means that ours was outdated. This explains why the data was not accepted,
-        // so Fast Open does not count as refused.
+        // If the server has sent a new cookie, our cookie was outdated. This explains why our data
+        // was not accepted, so Fast Open does not count as refused.
         let is_renewed = cookie.is_some_and(|cookie| cookie != tried);
         // The first SYN got no answer, and the retransmitted SYN had no Fast Open option. The path
         // may have dropped the first SYN because of that option.

@@ -74,8 +74,9 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // If a reset is due, it is sent before all other output. The refusal has therefore
-            // ended a burst that `before` may have.
+            // A refused segment may make a reset due, which is sent before all other output. If the
+            // connection had an unfinished burst before that segment (`before`), the reset has
+            // ended the burst.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");

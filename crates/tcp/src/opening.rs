@@ -192,8 +192,8 @@ impl Connection {
         now: Instant,
     ) {
         self.learn_from_syn(syn, now);
-        // The host has already sent this SYN-ACK, with the cookie as its sequence number, so the
-        // copy is discarded.
+        // The host has already sent this SYN-ACK, with the cookie as its sequence number. The
+        // connection must produce it to reach the right state, but this copy is discarded.
         let _ = self.poll_transmit(now, Offload::None, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
@@ -205,8 +205,8 @@ impl Connection {
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         if self.active {
-            // The SYN is the answer to our SYN, which has offered a window. The peer may use this
-            // window before our acknowledgement of its SYN arrives.
+            // This connection has sent a SYN before, which has offered a window. The peer may use
+            // this window before our acknowledgement of its SYN arrives.
             self.rcv.edge += u32::from(self.window_of_syn());
         }
         self.agreement.negotiate(&options);
@@ -257,8 +257,8 @@ impl Connection {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // This ACK shows that the peer is alive. The time without an answer, which is limited by
-        // R2, therefore starts anew with the next SYN-ACK.
+        // This ACK shows that the peer is alive. R2 limits the time without an answer. That time
+        // therefore starts anew with the next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;

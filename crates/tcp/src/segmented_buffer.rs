@@ -349,7 +349,8 @@ impl Pieces {
         let number = self.head + offset;
         let next = self.list.partition_point(|piece| piece.end() <= number);
         let Some(piece) = self.list.get(next) else {
-            // If no piece lies behind the byte, the byte is in the ring behind the last piece.
+            // No piece contains the byte or lies behind it. So the byte is in the ring, behind the
+            // bytes of the final piece.
             let (end, ring) = self
                 .list
                 .back()

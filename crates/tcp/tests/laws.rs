@@ -122,7 +122,7 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
             break;
         }
     }
-    // If no SYN has reached the server, there is no server connection that could report an error.
+    // If no SYN has reached the server, no server connection exists, so only the client is checked.
     for end in [&client, &server]
         .into_iter()
         .filter(|end| end.side == End::Client || pair.server.is_some())
@@ -236,8 +236,8 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // An endpoint that has nothing more to send gets no timeout if the peer is gone. Only
-        // keep-alive detects this.
+        // Only keep-alive detects that the peer is gone if an endpoint has nothing more to send,
+        // because no retransmission times out.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -336,8 +336,9 @@ proptest! {
 
     #[test]
     fn a_clean_network_needs_no_retransmission(
-        // Both endpoints have the same profile, because acknowledgements of the 1988 profiles are
-        // delayed for longer than the minimum RTO of the modern one.
+        // With different profiles, retransmissions would occur: the 1988 profiles delay
+        // acknowledgements for longer than the minimum RTO of the modern profile. So both endpoints
+        // have one profile.
         (client, server) in profile().prop_flat_map(|profile| {
             (config(Just(profile)), config(Just(profile)))
         }),
@@ -348,7 +349,7 @@ proptest! {
         let network = Network::clean(Duration::from_millis(3));
         let mut pair = Connections::new(&client, &server, network, seed);
         converse(&mut pair, &up, &down);
-        // Only a byte that has probed a closed window may be retransmitted.
+        // Nothing may be retransmitted, except bytes that were sent to probe a closed window.
         for side in [End::Client, End::Server] {
             let statistics = pair.end(side).statistics().clone();
             prop_assert_eq!(statistics.retransmission_timeouts, 0);

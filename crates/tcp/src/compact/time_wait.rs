@@ -100,8 +100,7 @@ impl TimeWaitRecord {
         // Our FIN has the sequence number SND.NXT − 1, and our SYN had an earlier one. TIME-WAIT
         // does not use the initial sequence number, so any number before the FIN will do.
         let initial_sequence = kept.snd_nxt - 2;
-        // The stored timestamp state is put in place of this offset below, so the value here has no
-        // effect.
+        // The timestamp state is replaced below by the stored one, so this offset has no effect.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
         // The restored connection sends no data and its opening time is not reported. The path and
         // the time given here therefore have no effect.

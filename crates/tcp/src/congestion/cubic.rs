@@ -47,8 +47,8 @@ impl Cubic {
     }
 
     fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
-        // Slow start after an idle period or a timeout ends the stage of congestion avoidance. A
-        // new stage begins after slow start.
+        // Slow start, after an idle period or a timeout, ends the stage of congestion avoidance.
+        // When slow start is over, a new stage begins.
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {

@@ -221,7 +221,8 @@ impl Congestion {
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
             // CUBIC, the default, is called without dynamic dispatch. If the sender is not
-            // cwnd-limited, CUBIC has little to do, so only this case is inlined here.
+            // cwnd-limited, CUBIC has little to do, so the call is inlined here. A cwnd-limited
+            // sender calls a method that is not inlined.
             Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
             _ => self.tell_any_progress(*ack, limited),
         }

@@ -414,8 +414,8 @@ impl Accurate {
             Some(bytes) if bytes > feedback.mss.saturating_mul(fewest) => safe,
             Some(bytes) if bytes / safe < feedback.mss / 2 => fewest,
             Some(_) => safe,
-            // The option does not report marked bytes, and there were no recent marks. Zero marks
-            // are then more likely than eight or sixteen.
+            // The ACE field is unchanged, no option counts marked bytes, and there were no recent
+            // marks. So it is more likely that no mark was added than that eight or sixteen were.
             None if fewest == 0 && !self.is_ambiguous() => 0,
             None => safe,
         }

@@ -11,8 +11,8 @@ use linerate_wire::{Segment, SeqNum, TcpFlags};
 impl Connection {
     /// Returns the ECN flags of the next SYN or SYN-ACK.
     pub(crate) fn ecn_flags_of_syn(&self) -> TcpFlags {
-        // If a SYN was sent before, it counts as unanswered, even if its timeout has not occurred
-        // yet.
+        // `sent` counts our SYNs without an answer. If a SYN was sent before, it counts as one,
+        // even if its timeout has not expired yet.
         let sent = self.sender.expiries.max(u32::from(self.snd.max != self.snd.iss));
         if self.state == State::SynSent {
             self.ecn.flags_of_syn(sent)
@@ -27,8 +27,9 @@ impl Connection {
             return;
         }
         self.statistics.marked_segments += 1;
-        // The first ECE flag is sent at once. If the congestion window of the peer is one segment,
-        // the peer would otherwise wait for the delayed acknowledgement.
+        // The first ECE flag is sent at once, and not with a delayed acknowledgement. If the
+        // congestion window of the peer is one segment, the peer would wait for that
+        // acknowledgement.
         if self.ecn.echo.is_empty() {
             self.owe_ack();
         }
@@ -42,8 +43,8 @@ impl Connection {
             return;
         }
         self.ecn.echo = TcpFlags::empty();
-        // The peer may have reduced its congestion window to one segment. With such a window, it
-        // would have to wait for a delayed ACK, so this data is acknowledged at once.
+        // This data is acknowledged at once. The peer may have reduced its congestion window to one
+        // segment, and would then have to wait for a delayed ACK.
         if !segment.payload.is_empty() {
             self.owe_ack();
         }

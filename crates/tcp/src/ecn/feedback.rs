@@ -43,7 +43,7 @@ impl Connection {
                 && disposition == Disposition::Accepted
                 && !segment.payload.is_empty()
             {
-                // Only a mark on data inside the window counts. A segment outside the window may be
+                // A mark counts only on data inside the window. A segment outside the window may be
                 // forged by an attacker (RFC 3168 §6.1.5).
                 self.on_ce_mark();
             }
@@ -101,8 +101,8 @@ impl Connection {
         self.ecn.past |= EcnSignals::TEST_OPTION;
         self.owe_bare_ack();
         if syn_ack.flags().ace() == ace_for_codepoint(Ecn::Ce).ace() {
-            // The SYN-ACK reports a mark on our SYN. The counter of marks does not include it, but
-            // the congestion window is reduced (RFC 9768 §3.2.2.2).
+            // The SYN-ACK reports a CE mark on our SYN. The congestion window is reduced for this
+            // mark, but the counter of marks does not include it (RFC 9768 §3.2.2.2).
             let cwnd = self.sender.congestion.window().cwnd();
             self.reduce_for_marks(cwnd);
         }
@@ -154,8 +154,8 @@ impl Connection {
             if self.reports_blocks() { self.receiver.blocks(2).as_slice().len() } else { 0 };
         let reserved = [0, ONE_BLOCK, TWO_BLOCKS][blocks.min(2)];
         let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + reserved);
-        // If the only reason is the test of the path, the option is sent even if no counter has
-        // changed (RFC 9768 §3.2.3.2.1).
+        // If the option is due only to test whether the path passes options, it is sent even if no
+        // counter has changed (RFC 9768 §3.2.3.2.1).
         let is_first = !accurate.is_option_due() && reasons.contains(EcnSignals::TEST_OPTION);
         accurate.option(room).or_else(|| if is_first { accurate.first_option(room) } else { None })
     }

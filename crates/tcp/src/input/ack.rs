@@ -82,8 +82,8 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // A simultaneous open can also end here for a client with Fast Open. Its SYN may have
-        // carried data, and `ack` may acknowledge only a part of this data.
+        // A client also gets here, after a simultaneous open. With Fast Open, its SYN may have
+        // carried data, of which `ack` may acknowledge only a part.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
@@ -237,7 +237,7 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // Keeps `small_end` at or after SND.UNA. If it stayed behind by more than half the sequence
+        // `small_end` must not precede SND.UNA. If it stayed behind by more than half the sequence
         // space, comparisons of sequence numbers would take it for a number after SND.UNA.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;

@@ -76,7 +76,7 @@ impl Connection {
             self.note_duplicate_data(segment);
         }
         let end = segment.seq + segment.sequence_length();
-        // The segment that our latest acknowledgement covered has arrived again, so this
+        // The segment that our latest acknowledgement covered has arrived again, so that
         // acknowledgement was probably lost. The answer echoes the timestamp of the new copy. If it
         // echoed that of the first copy, the round-trip sample of the sender would include its
         // timeout (RFC 7323 §4.3 (2); Linux does the same).

@@ -86,8 +86,9 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // If the application has closed the receiving direction, the data was discarded, which
-        // makes room. A window update then lets the peer send the rest of its data and its FIN.
+        // If the application has closed the receiving direction, this data was discarded, so the
+        // window can grow. A window update then lets the peer send the rest of its data and its
+        // FIN.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
@@ -162,7 +163,8 @@ impl Connection {
     #[must_use]
     pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
         let is_quick = self.acks.on_data(count);
-        // The acknowledgement that is due already will also cover the data that has just arrived.
+        // An acknowledgement that is already due will also cover the data that has just arrived, so
+        // there is nothing to decide.
         if self.owes_for_data() {
             return false;
         }

@@ -45,8 +45,9 @@ impl Connection {
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // The problem may be temporary. If it persists, the retransmissions end by a timeout.
-            // The reason that is reported for the end of the connection is then this ICMP error.
+            // These errors do not end the connection, because the problem may be temporary. If it
+            // persists, the connection ends when its retransmissions time out. The ICMP error is
+            // then reported as the reason.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::SOFT_ERROR;

@@ -167,8 +167,8 @@ impl Connection {
     /// §4.3). The segment begins at RCV.NXT, so it cannot begin before Last.ACK.sent.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // Segments sent from now on must echo the new TS.Recent, if it changes below. They could
-        // not copy the header of the burst in progress, so that burst ends.
+        // The segments of a burst copy one header with the echoed timestamp. If TS.Recent changes
+        // below, later segments must echo the new value. So a burst in progress ends here.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);

@@ -175,8 +175,9 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Offload::Segmentation | Offload::ScatterGather => {
-                // The link sets PSH only on the final segment of a GSO frame. The frame may
-                // therefore extend to the end of the written data, unless a FIN follows there.
+                // The segment with the final written byte needs PSH, which the link sets only on
+                // the final segment of a GSO frame. So the frame may include this byte, unless a
+                // FIN follows it.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -193,7 +194,8 @@ impl Connection {
     /// the frame is full. The most recent write did not fit, so the application will write more. At
     /// least a full frame of data is in flight and the round-trip time is short, so an
     /// acknowledgement will soon trigger output.
-    // If this method were inlined, it would occupy registers even on links without GSO.
+    // This method is not inlined, because it would occupy registers of the caller even on links
+    // without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {

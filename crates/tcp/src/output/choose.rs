@@ -233,8 +233,8 @@ impl Connection {
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // The application has ended this record, so no later write can extend its final segment.
-        // Waiting would not make the segment larger.
+        // A record ends with this piece (`MSG_EOR`). No later write can extend its final segment,
+        // so waiting for more data would be useless.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window

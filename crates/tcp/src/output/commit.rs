@@ -28,7 +28,8 @@ pub(super) enum Origin {
 
 impl Connection {
     /// Records the segment or segments of the choice `sent`.
-    // This method is inlined, so that the compiler removes the steps that an origin does not need.
+    // This method is inlined, so that for each constant `origin` the compiler removes the steps
+    // that are unnecessary for it.
     #[inline(always)]
     pub(super) fn commit(&mut self, now: Instant, sent: Choice, origin: Origin) {
         self.statistics.segments_sent += u64::from(sent.segments());
@@ -43,9 +44,9 @@ impl Connection {
             Choice::Ack { count } => self.statistics.pure_acks_sent += u64::from(count),
             Choice::Nothing => {}
         }
-        // Only the SYN of an active open carries no acknowledgement. Of the other segments, those
-        // with data acknowledge everything received, while an ACK without data may acknowledge
-        // less.
+        // The SYN of an active open carries no acknowledgement, so nothing is recorded below. Of
+        // all other segments, those with data acknowledge everything received. An ACK without data
+        // may acknowledge less.
         let may_be_first = origin == Origin::Chosen || matches!(sent, Choice::Syn { .. });
         if may_be_first && self.state == State::SynSent {
             return;

@@ -58,8 +58,8 @@ impl Connection {
         }
     }
 
-    // If this method were not inlined, the compiler could not remove the steps that are unnecessary
-    // for the given `reason`.
+    // This method is inlined, so that for each constant `reason` the compiler removes the steps
+    // that are unnecessary for it.
     #[inline(always)]
     pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
         let is_held_back = reason == Reason::HeldBack;
@@ -79,8 +79,8 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // A segment that is alone in flight has just set the retransmission timer, so `watch_tail`
-        // has nothing to change.
+        // If only the segment that was just sent is in flight, its commit has set the
+        // retransmission timer. So `watch_tail` has nothing to change.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
@@ -97,12 +97,12 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // All data was sent, and only the search for the path MTU is in progress. This case is
-            // therefore treated like `AllSent`.
+            // Here all data was sent. Output ended as `HeldBack` only because a search for the path
+            // MTU is in progress, so this case is treated like `AllSent`.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
-        // `is_below_window`: a segment shorter than a full segment, which is alone in flight, never
-        // fills the congestion window.
+        // `is_below_window` is true for a segment that is shorter than a full segment and alone in
+        // flight. Such a segment never fills the congestion window.
         if is_below_window || in_flight < sender.congestion.window().cwnd() {
             sender.account.note_application_limited(in_flight);
         }

@@ -115,8 +115,8 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // A constant, although the field is false already: the compiler can then specialise callers
-        // that test the field.
+        // `is_predicted` is false already. It is set to a constant so that the compiler can
+        // specialise callers that test it.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 

@@ -174,8 +174,8 @@ impl Connection {
         }
         if rest.length > 0 && offload != Offload::None {
             // A link with scatter-gather may take the data from the send buffer without a copy,
-            // which `Control` cannot express. If the link has any offload, the general path
-            // therefore chooses and builds the segment.
+            // which the result type `Control` cannot express. So if the link has any offload,
+            // segments with data are left to the general path.
             return None;
         }
         let seq = self.snd.nxt;

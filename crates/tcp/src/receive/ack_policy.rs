@@ -134,9 +134,9 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // An acknowledgement may become due before the final segment. `was_crowded` is asked for
-        // the state after the first segment that makes one due, because later segments fill the
-        // buffer further. `left` is the number of later segments.
+        // An acknowledgement may become due before the final segment. `was_crowded` must be
+        // evaluated for the first segment that makes one due, because later segments fill the
+        // buffer further. `left` is the number of segments after that one.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -275,8 +275,9 @@ mod tests {
                 let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    // The policy is compared with a series of single decisions. A connection makes
-                    // no further decision once an acknowledgement is due.
+                    // The decision for the whole run must equal a series of decisions, one for each
+                    // segment. Once an acknowledgement is due, a connection makes no further
+                    // decision.
                     if !one_is_due {
                         let judged = single
                             .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));

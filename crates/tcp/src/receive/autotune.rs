@@ -118,8 +118,9 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // The amount read has grown and will probably grow by the same factor again. A larger
-        // window takes effect only one round trip later, so twice this growth is added in advance.
+        // The amount that the application reads in a round trip has grown by `read - before`. It
+        // will probably grow by the same factor again. A larger window takes effect only one round
+        // trip later, so twice the next growth is added in advance.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);
         Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))

@@ -160,8 +160,9 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Data after the hole lies in the ring buffer. Data that fills the hole must be copied
-            // to its place before it, so it cannot stay in the `offered` memory.
+            // This data begins at RCV.NXT. Out-of-order data may be stored in the ring buffer,
+            // behind a hole. Data that fills the hole must then be copied to its place before it,
+            // and cannot stay in the `offered` memory.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)

@@ -115,8 +115,8 @@ impl Connection {
         if self.agreement.selective_acks || !frto.is_on() {
             return;
         }
-        // In this state, F-RTO permits new data beyond the congestion window. `has_sendable` below
-        // therefore returns whether such data can be sent.
+        // In the state `SentNew`, F-RTO permits new data beyond the congestion window. This state
+        // is set before the decision, so that `has_sendable` below considers this permission.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
         let may_ask =
@@ -124,9 +124,9 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
-                // F-RTO must end here. If this acknowledgement is beyond `recover`, it has ended
-                // recovery already, and the undo would leave F-RTO on. The next acknowledgement
-                // would then count as a spurious timeout once more.
+                // `undo_timeout` turns F-RTO off only during a recovery. An acknowledgement beyond
+                // `recover` has already ended the recovery, so F-RTO is turned off here. Otherwise,
+                // the next acknowledgement would show a spurious timeout once more.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }

@@ -50,9 +50,9 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // An acknowledgement that covers new data sent after the timeout is no evidence. It may
-        // repeat SACK blocks that acknowledgements before it, now lost, have reported. The reported
-        // original segments may thus have arrived before the timeout (RFC 5682 §3.1 step 3 (a)).
+        // An acknowledgement that also covers data sent after the timeout is no evidence of a
+        // spurious timeout. Earlier acknowledgements may be lost. Its SACK blocks may then report
+        // original segments that had arrived before the timeout (RFC 5682 §3.1 step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,

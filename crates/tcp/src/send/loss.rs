@@ -136,8 +136,8 @@ impl Connection {
 
     /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // Only the first timeout of a segment reduces SSTHRESH. Further timeouts of this segment
-        // leave it unchanged (RFC 5681 §3.1, after equation (4)).
+        // Only the first timeout of a segment reduces SSTHRESH. If the retransmission times out
+        // again, SSTHRESH stays unchanged (RFC 5681 §3.1, after equation (4)).
         let first = self.sender.expiries == 0;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));

@@ -100,8 +100,9 @@ impl Pacer {
     /// Begins the next burst at `rate`, with segments of `mss` bytes. `paid` is the time at which
     /// the pacing rate has sent the previous burst.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
-        // A burst that begins late, because its timer has fired late, counts from `paid`, so that
-        // the sender catches up. It can gain at most half a burst in this way.
+        // If the timer has fired late, the burst is treated as if it had begun at `paid`, so that
+        // the sender catches up. The start is moved back by at most `BURST / 2`, so the sender
+        // gains at most half a burst.
         let earliest = now - BURST / 2;
         self.began = if self.rate.is_some() { paid.max(earliest) } else { now };
         self.rate = rate;

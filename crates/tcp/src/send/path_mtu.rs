@@ -227,8 +227,8 @@ impl PathMtu {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
         if let Some(search) = &mut self.search {
-            // A report about the SYN has started a search before. The upper limit of that search
-            // may be above the size that the peer's MSS allows.
+            // A report about the SYN has already started a search. Its upper limit may exceed the
+            // size that the peer's MSS allows.
             search.high = search.high.min(self.limit);
         }
         (self.rule, self.can_probe) = (rule, can_probe);
@@ -314,8 +314,8 @@ impl PathMtu {
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // Like a probe that has arrived, ordinary segments of the present size that have arrived
-        // show that this size passes (RFC 4821 §7.1).
+        // Ordinary segments of the present size have been acknowledged. Like a probe that has
+        // arrived, they show that this size passes (RFC 4821 §7.1).
         if is_proven {
             search.low = search.low.max(effective);
         }
@@ -394,9 +394,10 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // If the size before this probe was also raised by a probe, and not yet verified,
-                // it may be too large as well. The size to restore is then the one before that
-                // raise.
+                // `before` is the size to restore if the probed size proves too large. If an
+                // earlier probe has raised the present size, and this raise is not verified yet,
+                // the present size may also be too large. The size before that raise is then
+                // restored.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -424,8 +425,9 @@ impl PathMtu {
         search.trial = None;
         search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
         if was_contradicted {
-            // The probe had the size from before a doubtful report. Its loss confirms the report,
-            // so packets keep the reported size for ten minutes (RFC 1191 §6.3).
+            // An earlier report of a router seemed doubtful, so this probe had the size from before
+            // the report. Its loss confirms the report. Packets therefore keep the reported size
+            // for ten minutes (RFC 1191 §6.3).
             self.search().suspect = None;
             self.rest(now);
         } else {

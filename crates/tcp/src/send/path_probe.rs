@@ -205,8 +205,8 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // A raised packet size is verified before the losses of this timeout are counted, since an
-        // outage may have caused them. The next verification will include them.
+        // A raised packet size is verified before the losses of this timeout are counted. They may
+        // come from an outage, so only the next verification includes them.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let full_stop_after = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
@@ -217,8 +217,8 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The smaller segments may pass, so the peer gets the full time for an answer once
-            // more.
+            // The connection ends if the peer does not answer for too long. Segments are smaller
+            // from now on and may pass, so this time starts anew.
             self.sender.silent_since = now;
             self.resize_segments();
         }

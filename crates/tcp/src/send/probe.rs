@@ -82,8 +82,8 @@ impl Connection {
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // The probe timeout is longer than `LONGEST_ACK_DELAY`. If the RTO is not longer than that,
-        // it expires before the probe, so no probe is planned.
+        // A tail loss probe is sent after more than `LONGEST_ACK_DELAY`. If the RTO is not longer
+        // than this delay, it expires before the probe, so no probe is planned.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));

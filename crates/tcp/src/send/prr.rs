@@ -59,7 +59,7 @@ impl Prr {
             due.min(u64::from(ssthresh - pipe))
         };
         if self.sent == 0 {
-            // Before anything was sent in this recovery, one segment is always permitted: the fast
+            // Nothing was sent in this recovery yet. One segment is always permitted then: the fast
             // retransmission.
             allowance = allowance.max(u64::from(mss));
         }

@@ -171,8 +171,8 @@ impl Rack {
     ) -> Verdict {
         if !self.has_arrived_after(range.send_record.order, range.right) {
             // No segment that was sent after this range has arrived. Ranges without retransmissions
-            // are listed in the order of their transmission. If this range is one of them, the same
-            // holds for all ranges after it.
+            // are listed in the order of their transmission. So if this range is one of them,
+            // nothing sent after any later range of the list has arrived either.
             return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
         let remaining = self.remaining(now, range, tolerance);

@@ -108,8 +108,9 @@ impl Connection {
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
             core::array::from_fn(|index| beyond.get(index).copied());
-        // SACK blocks are processed in the order of sequence numbers. In another order, the data of
-        // two blocks that has arrived in order would count as reordered.
+        // SACK blocks are processed in the order of sequence numbers. If a higher block were
+        // processed first, the data of a lower block would count as reordered, even if it has
+        // arrived first.
         beyond.sort_unstable_by_key(|block| {
             block.map_or(u32::MAX, |block| block.left - self.snd.una)
         });
@@ -224,7 +225,8 @@ impl Connection {
         };
         let Some(InOrderArrival { oldest, newest }) = arrival else { return false };
         let bytes = ack - oldest.left;
-        // No data is missing, so all bytes between SND.UNA and SND.NXT count as in flight.
+        // No data is missing, so everything between SND.UNA and SND.NXT is in flight. With `WHOLE`,
+        // `ack` covers all of it.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
@@ -524,8 +526,8 @@ impl Connection {
     /// does not see such a loss, because the probe has arrived before it counted as lost (RFC 8985
     /// §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        // Evidence that an earlier recovery was spurious may still arrive. It must not undo the
-        // reduction below.
+        // Evidence that an earlier recovery was spurious may still arrive. Undoing that recovery
+        // would also cancel the reduction below, so the saved state is dropped.
         self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
         let reduces = self.reduce_for_loss(flight, end);

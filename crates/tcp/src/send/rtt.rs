@@ -157,8 +157,9 @@ impl RoundTrip {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // No segment that was sent until now may give another sample. Times are compared in whole
-        // milliseconds, so the limit is one millisecond later.
+        // Segments that were sent before `expired` give no sample. All segments sent until now must
+        // be among them. Times are compared in whole milliseconds, so `expired` is one millisecond
+        // after `now`.
         self.expired = now + Duration::from_millis(1);
     }
 
@@ -213,7 +214,8 @@ impl RoundTrip {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
-        // The limit is longer than any timeout. It prevents overflow in the computation below.
+        // `LONGEST` exceeds every timeout, so it changes no realistic sample. It prevents overflow
+        // in the computation below.
         let sample = round_trip.min(LONGEST).as_nanos();
         let (smoothed, variation) = if self.smoothed == Duration::MAX {
             (sample, sample / 2)

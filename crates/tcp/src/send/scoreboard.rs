@@ -180,8 +180,8 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // The joined range takes the send record of the new data. With the older record, the
-            // new data would count as lost too early.
+            // The new data joins the final range, which takes the send record of the new data. With
+            // its older record, the new data would count as lost too early.
             send_record.order = self.send_records;
             last.send_record = send_record;
             return;

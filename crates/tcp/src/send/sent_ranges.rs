@@ -108,8 +108,8 @@ impl SentRanges {
 
     /// Returns the queue after moving a range in `single` to it, so that ranges can be split and
     /// merged.
-    // If this method were inlined, it would occupy registers even in callers that only append a
-    // range.
+    // This method is not inlined, because it would occupy registers even in callers that only
+    // append a range.
     #[inline(never)]
     pub(super) fn all(&mut self) -> &mut VecDeque<SentRange> {
         if self.single.is_some() {

@@ -44,16 +44,17 @@ impl Undo {
     pub(crate) fn note_retransmission(&mut self, range: SackBlock, una: SeqNum, stamp: u32) {
         if !self.has_begun {
             self.has_begun = true;
-            // An acknowledgement echoes the timestamp of the segment that has filled the hole at
-            // SND.UNA. Eifel detection therefore applies only to a retransmission of the oldest
-            // unacknowledged segment (RFC 3522 §3.2). After the retransmission of another segment,
-            // the next acknowledgement would be for an older segment, perhaps retransmitted in the
-            // previous recovery. It would wrongly look like an answer to the retransmission.
+            // Eifel detection compares this timestamp with the echo in the next acknowledgement.
+            // The echo is that of the segment that fills the hole at SND.UNA. So the comparison is
+            // valid only if the range at SND.UNA was retransmitted (RFC 3522 §3.2). Otherwise, the
+            // echo may be that of a retransmission in the previous recovery, and would look like
+            // the echo of an original segment.
             self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
         let Some(ranges) = &mut self.unexplained else { return };
-        // A range that was retransmitted twice may arrive twice even if the original was lost.
-        // Duplicates then show nothing.
+        // If a range was retransmitted twice, two copies may arrive even if the original was lost.
+        // A reported duplicate then does not show a spurious retransmission, so duplicates cannot
+        // undo this recovery.
         if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
             self.unexplained = None;
         } else if let Some(last) = ranges.last_mut().filter(|last| last.right == range.left) {
@@ -186,8 +187,8 @@ impl Connection {
         self.statistics.spurious_recoveries += 1;
         if let Some(undo) = self.sender.undo.take() {
             self.sender.congestion.restore(undo.before);
-            // The saved state may have a larger segment size than the present one, which a smaller
-            // path MTU has reduced.
+            // The segment size in the saved state may be larger than the present one, because the
+            // path MTU has decreased since.
             let full = self.full_segment();
             self.sender.congestion.controller().window_mut().set_mss(full);
         }

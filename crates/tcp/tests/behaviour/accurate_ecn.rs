@@ -206,8 +206,8 @@ fn a_peer_that_requests_both_modes_is_reset() {
         host.expect("R. 1:1(0) ack 1");
         assert_eq!(host.connection.error(), Some(Error::Contradiction));
     }
-    // A host without AccECN ignores the flag that distinguishes the two requests, so it sends no
-    // reset.
+    // This host does not support AccECN. It ignores the flag AE, by which a request of AccECN
+    // differs from one of classic ECN. So it sees no contradiction, and sends no reset.
     let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
     host.expect("SE. 0:0(0) ack 1");
     host.send(SYN);
@@ -261,7 +261,8 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 
-    // The flags of a SYN are not an ACE counter (§3.2.2).
+    // The flags in the peer's SYN-ACK have other meanings than an ACE counter (§3.2.2), so no mark
+    // is counted.
     assert_eq!(counts(&host).delivered, 0);
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
@@ -311,8 +312,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // The peer now reports a mark on our own SYN or SYN-ACK, so our endpoint reduces its window. A
-    // mark on the SYN-ACK is also counted (table 4), but a mark on the SYN is not.
+    // The peer now reports a mark on our SYN or SYN-ACK, so our endpoint reduces its window. A mark
+    // on the SYN-ACK is also counted (table 4), but a mark on the SYN is not.
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -397,7 +398,7 @@ fn every_segment_carries_the_current_counter() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // Even the answer to a segment outside the window carries the counter.
+    // The acknowledgement that answers a segment outside the window also carries the counter.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
@@ -564,7 +565,8 @@ fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
         host.send("6. 1:1(0) ack 1001");
         host.send("6. 1:1(0) ack 9001");
         assert_eq!(counts(&host).delivered, 1 + told, "{answer}");
-        // RFC 9768 §3.2.3.2.3: an option that arrives later is accepted.
+        // RFC 9768 §3.2.3.2.3: if the peer's first segments lacked the option, an option in a later
+        // segment is still accepted.
         host.send("6. 1:1(0) ack 10001 ecn0 =1,9001,1");
         assert!(counts(&host).receives_options);
         assert_eq!(counts(&host).delivered_ce_bytes, 9_001);
@@ -653,7 +655,8 @@ fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
 
     let mut host = client(&REQUEST);
     host.write(3_000);
-    // The option reduces the size of the first data segment.
+    // The option leaves less room for data in the first data segment. Later segments have no
+    // option.
     host.expect("5. 1:989(988) ack 1 ecn0 =1,0,1");
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
@@ -928,7 +931,8 @@ fn every_mark_of_a_router_is_reported() {
             (0, 0),
             "{congestion}"
         );
-        // The last acknowledgements were delayed, and arrive within this second.
+        // The server delays its final acknowledgements. After a second they have arrived, so the
+        // counters of both endpoints must be equal.
         pair.pass_time(secs(1));
         let received = pair.client.information().accurate_ecn.expect("the accurate mode");
         let seen = pair.server().information().accurate_ecn.expect("the accurate mode");

@@ -36,8 +36,8 @@ fn both_buffers_grow_with_a_long_path_until_it_is_full() {
     let mut pair = long_path(&tuned());
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (256 << 10, 256 << 10));
-    // Both buffers have grown, so that each round trip of 20 ms can transfer 256 KiB. That is 12.5
-    // MiB per second.
+    // Both buffers have grown to 256 KiB, so this amount can be transferred in each round trip of
+    // 20 ms. That is 12.5 MiB per second.
     let bytes = transfer(&mut pair, secs(1));
     assert!(bytes > 12 << 20, "{bytes} in a second");
 }
@@ -49,7 +49,7 @@ fn a_size_that_was_chosen_stays() {
     let mut pair = long_path(&sizes);
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (100_000, 90_000));
-    // The application may also choose a size while data flows.
+    // A size that the application sets on an open connection also ends the tuning of that buffer.
     let mut pair = long_path(&tuned());
     pair.client.set_send_buffer(50_000);
     pair.server().set_receive_buffer(60_000);
@@ -165,7 +165,8 @@ fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
     let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
     let mut host = Script::established(&size, SYN_ACK);
     host.application(|connection, _| connection.set_receive_buffer(4_000));
-    // Data in the window that was offered before the reduction is still accepted.
+    // The window that was offered before the buffer was reduced remains valid, so data in it is
+    // accepted.
     for start in (1..10_001).step_by(1_000) {
         host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
     }
@@ -245,7 +246,8 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Out-of-order data is refused for lack of memory as well, and no SACK block reports it.
+    // Out-of-order data is refused for lack of memory, like in-order data. No SACK block reports
+    // it.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

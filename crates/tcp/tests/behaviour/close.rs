@@ -574,7 +574,8 @@ fn a_reset_does_not_assassinate_time_wait() {
     assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::TimeWait);
-    // After the reset, the next old data segment still finds the connection in TIME-WAIT.
+    // The reset has not ended TIME-WAIT: another old data segment is still answered by an
+    // acknowledgement.
     host.send("P. 1:101(100) ack 1");
     host.expect(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(50));

@@ -409,7 +409,7 @@ fn bbr_falls_back_to_the_default_without_sack() {
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    // Without this limit of the path's rate, the window would grow as far as the send buffer
+    // The rate of the path is limited. Otherwise, the window would grow as far as the send buffer
     // permits.
     let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
     let network = Network { line, ..Network::clean(ms(20)) };

@@ -34,7 +34,8 @@ fn corked_small_writes_are_sent_together() {
         host.pass_time(ms(50));
         host.write(40);
         host.expect_nothing();
-        // Full segments are sent, and the remainder waits.
+        // Now a full segment and 80 bytes are written. The full segment is sent, and the 80 bytes
+        // wait until corking ends.
         host.write(full);
         host.expect(&format!(". 1:{}({full}) ack 1", full + 1));
         host.expect_nothing();
@@ -136,7 +137,8 @@ fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // Data written after this acknowledgement is held back until the next acknowledgement.
+    // The acknowledgement has released only data that was written before it. Data written after it
+    // waits for the next acknowledgement.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");

@@ -159,9 +159,9 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // The connection has sent no data yet, so the traffic does not count as
-            // request-response, and the data is acknowledged when it is read. Later
-            // acknowledgements wait for the answer.
+            // In the first round, the connection has sent no data yet, so the traffic does not
+            // count as request-response. The request is therefore acknowledged when it is read. In
+            // later rounds, the acknowledgement waits for the answer.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -232,7 +232,8 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
         host.pass_time(ms(150));
         host.send(". 101:201(100) ack 1");
         host.expect_after(ms(50), ". 1:1(0) ack 201");
-        // However much data arrives, nothing is sent before the tick unless the application reads.
+        // The application does not read, so nothing is sent before the tick, however much data
+        // arrives.
         for start in (201..5_201).step_by(1_000) {
             host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
         }

@@ -77,8 +77,8 @@ fn an_unanswered_syn_is_repeated_without_the_request() {
     assert!(!host.connection.information().ecn, "our last SYN refuses ECN");
     host.write(1_000);
     assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
-    // The peer has received the request of the first SYN, and may mark segments. Marks are
-    // therefore echoed (§6.1.1).
+    // The peer's SYN-ACK has accepted ECN, so the peer may send ECN-capable segments. Our endpoint
+    // echoes marks on them, although its second SYN did not request ECN (§6.1.1).
     host.send_marked("P. 1:1001(1000) ack 1001");
     host.expect("E. 1001:1001(0) ack 1001");
 }
@@ -143,7 +143,8 @@ fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let probe = host.expect(". 1001:1002(1) ack 1");
     assert_eq!(probe.ecn, Ecn::NotEct);
     host.take_sent();
-    // The byte of the probe is acknowledged, and the data after it is new.
+    // The byte of the probe is acknowledged. The next segment contains only new data, so it is
+    // ECN-capable and carries the postponed CWR.
     host.send(". 1:1(0) ack 1002 win 65535");
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
@@ -261,7 +262,8 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
         host.send("E. 1:1(0) ack 1001");
         assert_eq!(window(&host), left, "{congestion}");
         host.expect_nothing();
-        // The peer repeats its echo until it receives CWR. All repetitions concern one window.
+        // The peer repeats its echo until it receives CWR. These acknowledgements cover only data
+        // sent before the reduction, so they do not reduce the window again.
         for acked in (2_001..=6_001).step_by(1_000) {
             host.send(&format!("E. 1:1(0) ack {acked}"));
         }
@@ -271,7 +273,8 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
             sent.iter().map(|sent| sent.says.flags.contains(TcpFlags::CWR)).collect();
         assert_eq!(reduced.iter().filter(|&&says| says).count(), 1, "{congestion}");
         assert!(reduced[0], "the first new segment carries CWR");
-        // An echo for data sent after the reduction concerns the next window.
+        // This acknowledgement covers data sent after the reduction, so its echo reduces the window
+        // again.
         let end = 10_001 + 1_000 * u32::try_from(sent.len()).unwrap();
         host.send(&format!("E. 1:1(0) ack {end}"));
         assert!(window(&host) < left, "{congestion}");

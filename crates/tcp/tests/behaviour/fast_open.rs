@@ -89,8 +89,8 @@ fn data_not_acknowledged_by_the_syn_ack_is_sent_at_once() {
         host.expect("P. 1:101(100) ack 1");
         host.expect_nothing();
         assert!(!host.connection.information().syn_data_accepted);
-        // The SYN-ACK has arrived, and does not acknowledge the data, so the data counts as
-        // refused.
+        // The data on the SYN counts as refused, because the SYN-ACK has arrived and does not
+        // acknowledge it.
         assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
         host.send(". 1:1(0) ack 101 win 500");
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
@@ -126,8 +126,8 @@ fn an_unanswered_syn_is_repeated_without_option_and_data() {
     host.expect("S 0:100(100) tfo 0102030405060708");
     let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
     assert_eq!(again.says.options.fast_open, None);
-    // The server has received only the second SYN, or its answer to the first SYN was lost. The
-    // Fast Open option is the probable cause, so the attempt counts as refused.
+    // Either the first SYN or the answer to it was lost. The Fast Open option is the probable
+    // cause, so the attempt counts as refused.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
     host.expect("P. 1:101(100) ack 1");
     assert!(lesson(&host).unwrap().refused);
@@ -447,13 +447,13 @@ fn a_duplicated_syn_delivers_its_data_once() {
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
     host.expect("S. 0:0(0) ack 101");
     assert_eq!(host.connection.readable_bytes(), 0);
-    // The client's second SYN has no Fast Open option.
+    // The client's first SYN has timed out, so its second SYN has no Fast Open option.
     host.send("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1077 0");
     host.expect("S. 0:0(0) ack 101");
     host.send(". 101:101(0) ack 1 win 500");
     assert_eq!(host.connection.state(), State::Established);
-    // The client's first SYN arrives after the handshake. Like any other SYN, it is answered by a
-    // challenge ACK (RFC 5961 §4), and its data is ignored.
+    // A SYN like the first arrives after the handshake, with a current timestamp. Like any other
+    // SYN, it is answered by a challenge ACK (RFC 5961 §4), and its data is ignored.
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(

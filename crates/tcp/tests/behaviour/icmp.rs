@@ -181,7 +181,8 @@ fn a_report_has_no_effect_while_larger_segments_arrive() {
     host.send(". 1:1(0) ack 8761");
     host.pass_time(secs(10));
     assert_eq!(host.connection.effective_mss(), 1_460);
-    // A report that was disproved has no effect when a segment is lost later.
+    // Larger segments have arrived, so the report that was waiting is disproved. It has no effect
+    // even if a segment is lost later.
     host.write(1_460);
     host.expect("P. 8761:10221(1460) ack 1");
     let counted = host.connection.statistics();
@@ -247,8 +248,8 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 4381-5841");
     assert_eq!(host.connection.statistics().reports_disproved, 1);
-    // The report is repeated. Larger segments that were sent after the quoted one have already
-    // arrived, so they disprove the repeated report at once.
+    // A copy of the report arrives. It is disproved at once, because larger segments that were sent
+    // after the quoted segment have already arrived.
     report(&mut host, too_big(600), 2_921);
     host.send(". 1:1(0) ack 2921 sack 4381-7301");
     host.send(". 1:1(0) ack 2921 sack 4381-8761");
@@ -317,8 +318,8 @@ fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     host.send(&format!(". 1:1(0) ack 1449 ts 110 {}", stamp - 5));
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert!(host.connection.is_path_mtu_confirmed());
-    // Full segments have arrived by now. A further report therefore has no effect until the quoted
-    // segment is found lost.
+    // Full segments have arrived by now. Another report therefore has no effect, unless the segment
+    // that it quotes is found lost.
     report(&mut host, too_big(600), 1_449);
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert_eq!(host.connection.statistics().reports_disproved, 1);
@@ -358,8 +359,8 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
             host.send(". 1:1(0) ack 16921");
         } else {
             host.send(". 1:1(0) ack 15461 sack 16921-19861");
-            // The probe is lost, and all data that was sent after it arrives. The report was
-            // therefore correct.
+            // The probe is lost, but all data that was sent after it arrives. This shows that the
+            // report was correct.
             host.write(980);
             host.take_sent();
             host.pass_time(ms(10));

@@ -200,8 +200,8 @@ fn acknowledgements_and_timeouts_are_not_paced() {
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // Within 250 ms the rest of the window is sent, and nothing is retransmitted. None of the data
-    // is acknowledged, so the retransmission timer expires 50 ms later.
+    // The RTO is 300 ms, and no data is acknowledged. In the first 250 ms only the rest of the
+    // window is sent, and 50 ms later the timeout follows.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));

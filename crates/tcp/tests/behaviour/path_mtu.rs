@@ -249,7 +249,8 @@ fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // If congestion control paces, these segments are sent one by one in the next 10 ms.
+    // If congestion control paces, the segments after the probe are sent one by one in the next 10
+    // ms.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -270,7 +271,8 @@ fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_240);
     host.expect(". 1:1241(1240) ack 1");
-    // A window of the peer that is too small also prevents the probe.
+    // Enough data is written here, but the peer's window is one byte too small for a probe and the
+    // data that must follow it.
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 4239");
     host.write(10_000);
@@ -702,7 +704,8 @@ fn a_passed_probe_is_reported_once() {
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
-    // Less than eight bytes remain between the known and the reported size, so the search ends.
+    // The reported size exceeds the present size by less than eight bytes. Another probe is not
+    // worthwhile, so the search ends when this probe is found lost.
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
@@ -847,7 +850,8 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         acknowledge_all(&mut host);
     }
     assert_eq!(host.connection.effective_mss(), 1_360);
-    // The first loss follows too soon after the size was raised to be evidence against the size.
+    // The first loss follows too soon after the packet size was raised, so it is no evidence that
+    // this size is too large.
     for (pause, withdrawn) in [(0, 0), (10, 1)] {
         host.pass_time(secs(pause));
         host.write(1_360);
@@ -856,7 +860,8 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         assert_eq!(withdrawals, withdrawn);
         acknowledge_all(&mut host);
     }
-    // Neither of the two larger sizes was confirmed by later deliveries, so both are withdrawn.
+    // Two probes have raised the size, to 1,240 and then to 1,360 bytes. Neither size was confirmed
+    // by later deliveries, so both are withdrawn.
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 

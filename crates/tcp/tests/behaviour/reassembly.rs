@@ -128,8 +128,8 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // A segment that joins two stored ranges needs no further range, and neither does in-order
-    // data. Both kinds of segments are accepted, although the list of ranges is full.
+    // The list of ranges is full, but a segment that joins two stored ranges needs no further
+    // range. In-order data needs none either. Both are therefore accepted.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -177,8 +177,8 @@ fn each_of_five_holes_in_a_batch_is_reported() {
     host.expect(". 1:1(0) ack 1 sack 601-701 sack 401-501 sack 201-301");
     host.expect(". 1:1(0) ack 1 sack 1001-1101 sack 801-901 sack 601-701 sack 401-501");
     host.expect_nothing();
-    // The batch extends one stored range, and adds another. One acknowledgement reports both, since
-    // ranges that have not changed need not be reported.
+    // The batch extends one stored range, and adds another. One acknowledgement with both ranges
+    // suffices, because the other ranges have not changed.
     host.send_together(&[". 1101:1201(100) ack 1", ". 1401:1501(100) ack 1"]);
     host.expect(". 1:1(0) ack 1 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();

@@ -107,7 +107,8 @@ fn boundaries_are_limited_and_drops_counted() {
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // Nothing was written since the previous boundary, so this call sets no other boundary.
+        // `write_record` has just set a boundary. Nothing was written after it, so this call sets
+        // no second boundary.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);

@@ -349,8 +349,8 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(probe.says.length, 1_000);
     assert_eq!(host.connection.statistics().tail_probes, 1);
     host.pass_time(ms(10));
-    // Of the three segments, only the probe of the third has arrived. This shows that the first two
-    // are lost.
+    // This SACK block reports the third segment, which the probe has repeated. The first two
+    // segments are therefore lost.
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
@@ -504,15 +504,16 @@ fn originals_delivered_after_a_timeout_undo_it() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // In step 2 of F-RTO, the acknowledgement of the first retransmission permits two new segments
-    // instead of further retransmissions.
+    // This acknowledges the first retransmission. Step 2 of F-RTO then permits two new segments, in
+    // place of further retransmissions.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
     let after = host.connection.information();
     assert!(after.congestion_window >= before.congestion_window);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
-    // The late acknowledgement of data sent before the timeout gives an RTT sample (RFC 5682 §2.2).
+    // This is a late acknowledgement of data sent before the timeout. The timeout was spurious, so
+    // the acknowledgement gives an RTT sample (RFC 5682 §2.2).
     host.send(". 1:1(0) ack 3001");
     assert!(host.connection.information().smoothed_round_trip > before.smoothed_round_trip);
 }
@@ -590,8 +591,8 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert_eq!(sent, [1, 12_001, 13_001]);
     host.pass_time(ms(10));
-    // The recovery ends at 12001. The segment from 12001 is missing, and the segment after it is
-    // SACKed.
+    // This acknowledgement ends the first recovery. Its SACK block shows that the segment from
+    // 12001 is lost, because the segment after it has arrived.
     host.send(". 1:1(0) ack 12001 sack 13001-14001");
     let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");

@@ -59,8 +59,8 @@ fn in_state(state: State, config: &Config) -> Script {
     match state {
         State::SynSent | State::SynReceived => {}
         State::Established => {
-            // Unacknowledged data is in flight. Received data waits to be read, and a hole follows
-            // it.
+            // The sender has unacknowledged data. The receiver has unread data, and out-of-order
+            // data behind a hole. So a refused segment could change all of these.
             host.write(3_000);
             host.send("P. 1:101(100) ack 1");
             host.send("P. 301:401(100) ack 1");
@@ -128,8 +128,8 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
     vec![
-        // RFC 5961 §5.2: an unacceptable acknowledgement number. These segments begin before the
-        // expected number or exactly at it, with data and without data.
+        // RFC 5961 §5.2: the next four segments have an unacceptable acknowledgement number. They
+        // begin before the expected sequence number or exactly at it, with data and without data.
         (format!("PEW. {}:{end}(101) ack 500000000 {POISON}", first - 1), Refusal::BadAck),
         (format!("PUEW. {first}:{end}(100) ack 500000000 urg 50 {POISON}"), Refusal::BadAck),
         (format!("EW. {first}:{first}(0) ack 500000000 {POISON}"), Refusal::BadAck),
@@ -139,8 +139,8 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
         // A segment before the window counts as a duplicate only if its sequence number and its
-        // acknowledgement number are plausible. Each of the next two segments has an implausible
-        // number.
+        // acknowledgement number are plausible. The next segment has an implausible sequence
+        // number, and the one after it an implausible acknowledgement number.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),

@@ -103,7 +103,8 @@ fn options_are_read_wherever_they_begin() {
     ] {
         assert_eq!(RawPeer::established(options).connection.effective_mss(), 700, "{options:?}");
     }
-    // Timestamps are read without the usual padding and at an odd offset, on the SYN and on data.
+    // The timestamps option is accepted without the usual padding and at an odd offset, on the SYN
+    // and on data.
     let stamp = |value: u8| [8, 10, 0, 0, 0, value, 0, 0, 0, 0, 1, 0];
     let mut peer = RawPeer::established(&stamp(50));
     assert_eq!(peer.send(TcpFlags::ACK, 901, &stamp(51), b"data"), Disposition::Accepted);

@@ -321,7 +321,7 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     host.expect_nothing();
     host.pass_time(ms(200));
     // A duplicate segment and a forged reset arrive together, and one acknowledgement answers both.
-    // It is due for the duplicate, so the host cannot withhold it as a challenge ACK.
+    // The host cannot withhold it as a challenge ACK, because it is also due for the duplicate.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

@@ -271,7 +271,8 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
-    // Segments of limited transmit do not count as data in flight (RFC 5681 §3.2 step 2).
+    // SSTHRESH has its minimum of two segments. Segments of limited transmit do not count as data
+    // in flight (RFC 5681 §3.2 step 2).
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
@@ -391,7 +392,8 @@ fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // All other data that was in flight had arrived before the timeout, so it is not retransmitted.
+    // At the timeout, all other data in flight had already arrived. So it is not retransmitted, and
+    // the next segment contains new data.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
@@ -506,8 +508,8 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     expect_segments(&mut host, 1_001, 2);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
-    // The second new segment and needless retransmissions cause further duplicate ACKs, which are
-    // no sign of another loss.
+    // The peer sends these duplicate ACKs for the second new segment and for needless
+    // retransmissions. They do not indicate another loss, so nothing is sent.
     for _ in 0..4 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -626,7 +628,8 @@ fn the_clock_of_1988_expires_on_its_ticks() {
     host.pass_time(ms(130));
     host.write(1_000);
     host.expect("P. 1:1001(1000) ack 1");
-    // RTO is one second, and ends at a tick: 1.5 s after the connection has begun.
+    // RTO is one second, counted from the write at 0.13 s. The timer expires at the first tick
+    // after it, which is 1.5 s after the start of the connection.
     host.expect_after(ms(1_370), "P. 1:1001(1000) ack 1");
     host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
 }

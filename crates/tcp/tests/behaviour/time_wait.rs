@@ -155,8 +155,9 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // After each segment, the state is written into this record, which initially holds the
-        // state of a connection with other settings. A field that is not written is thus detected.
+        // `record` is reused: after each segment, the state of the connection is written into it.
+        // Initially, it contains the state of a connection with another MSL. So a field that is not
+        // written is detected.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));
@@ -183,8 +184,8 @@ proptest! {
                 payload: &payload[..arriving.payload],
                 joined: None,
             };
-            // As in a host, a segment restores the connection from its record, and the connection
-            // becomes a record again afterwards.
+            // `restored` is handled as in a host: the segment restores it from its record, and
+            // afterwards it becomes a record again. `whole` keeps its full form for comparison.
             let mut restored = waiting.wake(now);
             let expected = answers(&mut whole, now, &segment);
             prop_assert_eq!(&answers(&mut restored, now, &segment), &expected);

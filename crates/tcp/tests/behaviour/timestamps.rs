@@ -61,8 +61,8 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     host.pass_time(secs(1));
     host.send(". 1:101(100) ack 1 ts 2001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_001);
-    // TS.Recent is updated by a duplicate of the most recently acknowledged data, but not by a
-    // duplicate of earlier data.
+    // The duplicate above was of the most recently acknowledged data, and has updated TS.Recent. A
+    // duplicate of earlier data, which follows now, must not update it.
     host.send(". 101:201(100) ack 1 ts 2010 5");
     host.expect_after(ms(40), ". 1:1(0) ack 201");
     host.send(". 1:101(100) ack 1 ts 3001 5");

@@ -104,7 +104,8 @@ fn the_user_timeout_can_be_set_changed_and_lifted_while_data_waits() {
     host.application(|connection, now| connection.set_user_timeout(now, None));
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
-    // The next retransmission is due in forty seconds, but the user timeout has its own timer.
+    // The user timeout ends the connection after 20 s, although the next retransmission is due only
+    // in 40 s. It has a timer of its own.
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
     expect_end_after(&mut host, secs(20));
 }

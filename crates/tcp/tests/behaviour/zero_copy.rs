@@ -183,7 +183,8 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
     assert_eq!(pair.events(End::Client), [Event::Writable]);
-    // The buffer is empty, so it is borrowed from the beginning of its memory, in one part.
+    // The buffer is empty. The write therefore borrows from the beginning of its memory, so that
+    // all of it is contiguous.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 

@@ -152,8 +152,8 @@ fn data_of_the_peer_does_not_postpone_the_window_probe() {
         host.pass_time(ms(100));
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
-    // Acknowledgements of the peer's data carry a sequence number inside the peer's window, and not
-    // the sequence number after the probe.
+    // An acknowledgement of the peer's data carries a sequence number inside the peer's window. The
+    // number after the byte of a window probe would be outside.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
@@ -238,8 +238,8 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.read(1);
             host.expect_nothing();
         }
-        // The read below makes enough room to open the window. A window probe that arrives before
-        // the read is still answered with a closed window.
+        // The next read makes enough room to open the window. A window probe that arrives before
+        // this read is still answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);

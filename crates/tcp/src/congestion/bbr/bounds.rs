@@ -200,8 +200,8 @@ impl Bbr {
         self.full_pipe.reset(Rate::default());
         self.close_undo();
         let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
-        // Each bound becomes the looser of the present bound and the saved bound. `None` means no
-        // bound, so the result is `None` if one of the two is.
+        // Each bound becomes the looser of its present and its saved value, which is the larger
+        // one. `None` means no bound. So if one of the two values is `None`, the result is `None`.
         self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
         self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
         self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));

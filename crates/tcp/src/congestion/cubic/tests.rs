@@ -127,8 +127,8 @@ impl Model {
 fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
-    // After the loss CWND equals SSTHRESH, which counts as slow start. The first acknowledgement is
-    // therefore processed before the comparison begins.
+    // After the loss CWND equals SSTHRESH, which counts as slow start. The first acknowledgement
+    // ends slow start, so it is processed before the comparison begins.
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);

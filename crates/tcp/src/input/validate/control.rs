@@ -55,7 +55,8 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // If header prediction expects this header, the segment is left to it.
+        // This method predicts only segments that header prediction does not expect. All others are
+        // left to header prediction.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;

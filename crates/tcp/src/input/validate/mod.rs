@@ -185,8 +185,9 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // This SYN comes from a peer that has restarted, or from an attacker. Only a peer that
-            // has restarted receives the challenge ACK, and answers it by a reset.
+            // This SYN comes from a peer that has restarted, or from an attacker. In both cases,
+            // the challenge ACK goes to the peer. The peer answers it by a reset only if it has
+            // restarted.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;

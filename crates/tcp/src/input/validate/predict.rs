@@ -223,8 +223,8 @@ pub(in crate::input) fn why_the_header_differs(c: &Connection, flags: TcpFlags) 
     if c.expectation.header() == 0 {
         let is_other_state = c.preferences.header_prediction && c.state != State::Established;
         return match () {
-            // The state is compared before the other conditions, because it is the most frequent
-            // reason: it applies to all segments that open or close a connection.
+            // A state other than ESTABLISHED is the most frequent reason, because all segments that
+            // open or close a connection meet it. So the state is compared first.
             () if is_other_state => MissReason::State,
             () => spoiler(c).unwrap_or(MissReason::State),
         };

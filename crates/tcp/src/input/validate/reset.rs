@@ -15,9 +15,9 @@ impl Connection {
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // We acknowledge old segments in TIME-WAIT. A peer that has lost the connection's state
-        // answers such an acknowledgement by a reset. If the reset ended TIME-WAIT, a further old
-        // segment could be accepted by a new connection with the same ports (RFC 1337).
+        // In TIME-WAIT, we acknowledge old segments. A peer that has lost the connection's state
+        // answers such an acknowledgement by a reset. If this reset ended TIME-WAIT, a new
+        // connection with the same ports could accept another old segment (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }

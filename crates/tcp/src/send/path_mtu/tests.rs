@@ -403,8 +403,8 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
             Some(if is_withdrawn { 1_172 } else { 1_400 }),
             "it is not tried again"
         );
-        // A raised size that was not withdrawn is verified again later. This second verification
-        // considers only losses since the first.
+        // If the raised size was not withdrawn, it is verified a second time later. This
+        // verification considers only losses since the first.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
         assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");

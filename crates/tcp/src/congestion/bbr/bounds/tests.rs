@@ -46,8 +46,8 @@ fn steady(phase: Phase) -> Bbr {
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // `start_down` sets the next probe to a time at least two seconds away. No probe can therefore
-    // begin in the following rounds, and the phase stays.
+    // The tests need a phase that stays in the following rounds. `start_down` puts off the next
+    // probe for at least two seconds, so no probe begins in them.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
@@ -127,7 +127,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
     // The lost segment was sent with only 10,000 bytes in flight, which does not show the capacity
-    // of the path. The bound is therefore 70 % of the target for the data in flight, its minimum.
+    // of the path. The bound is therefore its minimum: 70 % of the target for the data in flight.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
@@ -147,14 +147,14 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), MSS);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // A timeout in fast recovery finds an already reduced window. The window that is restored is
-    // that from before the fast recovery.
+    // A timeout occurs in fast recovery, which has already reduced the window. The window is
+    // restored to its size before fast recovery, and not to its size at the timeout.
     bbr.on_loss(before);
     bbr.window.set(10_000);
     bbr.on_timeout(10_000);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // The restored window is limited to bounds that were set after the window was saved.
+    // A bound was set after the window was saved. It limits the restored window.
     bbr.on_loss(before);
     bbr.bounds.inflight = Some(50_000);
     bbr.on_recovered();
@@ -220,15 +220,16 @@ fn spurious_losses_are_undone() {
         );
         assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
     }
-    // Losses may prove spurious even after recovery from them has ended.
+    // Losses are found spurious only after the recovery from them has ended. The bounds that these
+    // losses have set are still removed.
     let mut late = steady(Phase::Cruise);
     late.bounds.longterm = Some(150_000);
     recover(&mut late, 3);
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // Losses that were repaired before the spurious one are another matter: the response to them is
-    // not undone.
+    // After a recovery from genuine losses, a later loss is spurious. Only the response to the
+    // later loss is undone. The phase and the bounds that followed from the genuine losses stay.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
