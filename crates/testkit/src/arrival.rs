@@ -14,8 +14,9 @@ pub(crate) fn arrive(
     give: impl Fn(&mut Connection) -> Disposition,
 ) -> Disposition {
     let twins = give(twin);
-    // A check that nothing has changed needs a copy of the connection with all its buffers. The
-    // copy is therefore made only for segments that the twin has refused.
+    // To check that a refused segment has changed nothing, a copy of the connection with all its
+    // buffers is needed. Copying is slow. So it is done only if the twin, which processes the
+    // segment first, has refused it.
     let before = matches!(twins, Disposition::Refused(_)).then(|| connection.clone());
     let disposition = give(connection);
     assert_eq!(disposition, twins, "fast and slow path differ about a segment");

@@ -384,16 +384,16 @@ impl Connections {
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
-        // Fills the free space for the data with garbage. A host may store data there before it
-        // verifies its checksum. If it then drops the segment, wrong data remains, which the next
-        // segment must overwrite.
+        // A host may copy data to the receive buffer before it verifies the checksum. If it then
+        // drops the segment, wrong bytes remain in the free space of the buffer. The garbage
+        // written here imitates such bytes, and the segment must overwrite them.
         if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // The data is delivered with a reference to its buffer, so that the connection may keep the
-        // buffer. Some links deliver frames in this way.
+        // The segment is delivered with a reference to the buffer that contains its data, as some
+        // links do. The connection may keep this buffer instead of copying the data.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {

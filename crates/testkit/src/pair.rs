@@ -190,8 +190,8 @@ impl Pair {
         let end = self.now + limit;
         while !done(self) {
             self.turn();
-            // Received data may let `done` return true, or let its applications act, before time
-            // advances.
+            // `done` is called before time advances: data that has just arrived may satisfy it, and
+            // the applications that it runs may react to the data.
             if done(self) {
                 return true;
             }
@@ -224,8 +224,8 @@ impl Pair {
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
-            // A host whose link is down requests no turn. It gets one whenever another event
-            // occurs.
+            // A host whose link is down returns an error, and therefore requests no further turn.
+            // It gets a turn when another event of this pair occurs.
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);

@@ -180,7 +180,8 @@ impl FrameSlots for EmptyFrames<'_> {
         if self.left == 0 {
             return false;
         }
-        // The contents of an empty frame are undefined. A host that relies on zeros fails here.
+        // A link may offer a frame with any contents for the host to fill. Here it contains 0xa5,
+        // so that a host that relies on zeros fails the tests.
         let mut frame = vec![0xa5; self.link.capabilities.frame_length()];
         let Some(TxFrame { length, .. }) = fill(&mut frame) else { return false };
         frame.truncate(length);

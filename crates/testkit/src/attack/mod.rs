@@ -104,8 +104,8 @@ impl AttackTest {
     /// If a host refuses a request that it must grant.
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
-        // At this rate, eight full-sized frames arrive in a turn. The host can receive eight times
-        // as many.
+        // At 100 Mbit/s, eight full-sized frames arrive in a turn. The host can receive eight times
+        // as many frames in a turn.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
@@ -126,8 +126,8 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // The intruder has received the frame. Between the two hosts the frame counts as lost,
-            // so that it takes no capacity of the path.
+            // The intruder has received the frame, so it must not travel to the other host. It
+            // counts as lost, and thus takes no capacity of the path between the two hosts.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);

@@ -237,8 +237,8 @@ impl TwoHosts {
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // Every client is in the list. If none matches, the client has given up before its
-            // connection was accepted.
+            // All clients are in the list. If none has the address `peer`, the client has given up
+            // before the server accepted its connection, so there is no pair to note.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -280,8 +280,8 @@ impl Stage {
             );
             let busy = self.act();
             self.scene.process_pending();
-            // An action or received data may permit further actions at once, so the applications
-            // act again before time advances.
+            // The applications act a second time before time advances. Their first actions, or data
+            // that has just arrived, may permit further actions at once.
             if busy | self.act() {
                 continue;
             }

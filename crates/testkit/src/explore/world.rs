@@ -274,8 +274,9 @@ fn draw_network(dice: &mut Dice) -> Network {
 fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     let mut habits = [draw_habit(dice), draw_habit(dice)];
     for (from, to) in [(0, 1), (1, 0)] {
-        // A transfer in steps of one byte is slow, and after a thousand steps it tests nothing new.
-        // The number of bytes is therefore limited to a thousand steps.
+        // The smallest of these sizes limits the bytes that one step of the transfer can move. More
+        // than a thousand steps test nothing new, and with steps of one byte they are slow. So the
+        // transfer is limited to the bytes of a thousand steps.
         let steps = [habits[from].write_size, habits[to].read_size];
         let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);

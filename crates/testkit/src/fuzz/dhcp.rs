@@ -53,7 +53,7 @@ impl TestCase<'_> {
             0 => self.now += self.choices.span(),
             1 => {
                 let next = self.stack.poll_timeout();
-                // If no timer is due within 100,000 s, the clock advances by 100,000 s.
+                // The clock advances to the next timer, but by at most 100,000 s.
                 let limit = self.now + Duration::from_secs(100_000);
                 self.now = self.now.max(next.min(limit));
             }

@@ -66,8 +66,9 @@ impl<'a> TestCase<'a> {
             Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
-            // Whether Fast Open is used follows from values that were already chosen. An additional
-            // byte would change the meaning of all test cases in the corpus.
+            // Whether Fast Open is used, and whether with a cookie, follows from values that were
+            // read from the input before. Reading another byte would change the meaning of all test
+            // cases in the corpus.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
                 connection
@@ -206,8 +207,8 @@ impl<'a> TestCase<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // At most 64 timers were handled at their time. Others that are due are handled late, which
-        // must not violate an invariant.
+        // Up to 64 timers were handled when they were due. If more are due by now, they are handled
+        // late, which must not violate an invariant.
         self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 

@@ -103,7 +103,8 @@ impl TestCase<'_> {
     /// Fills the payload with the bytes that belong to its stream position.
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
-        // In SYN-SENT, only a SYN determines where the peer's stream begins.
+        // `irs` is the initial sequence number of the peer, from which stream positions are
+        // counted. In SYN-SENT it is not fixed yet: a segment with SYN determines it.
         let opens =
             self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
         let irs = if opens { segment.seq } else { self.irs };
