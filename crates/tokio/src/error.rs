@@ -124,8 +124,8 @@ impl Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        // `try_read` and similar calls often fail with this error. Without a message, it needs no
-        // allocation.
+        // `try_read` and similar calls often fail with `WouldBlock`. It is returned without a
+        // message, because an error without a message needs no allocation.
         if error == Error::Host(linerate_stack::Error::WouldBlock) {
             ErrorKind::WouldBlock.into()
         } else {

@@ -83,8 +83,8 @@ impl State {
         }
         let sockets: Vec<_> = self.registry.ids().collect();
         for socket in sockets {
-            // An aborted connection keeps its received data, which can still be read. An error
-            // means that the socket was closed before, and is ignored.
+            // Data that a connection has received can still be read after the abort. If a socket
+            // was closed before, the call fails, and the error is ignored.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     self.stack.tcp_configure(now, handle, |connection| connection.abort(now))
@@ -350,8 +350,8 @@ impl Net {
         let mut due = Vec::new();
         let (result, wants_turn) = {
             let mut state = self.shared.state.lock();
-            // The time is read with the lock held, so that it never decreases from one holder to
-            // the next.
+            // The time is read only after the host is locked. A caller that locks the host later
+            // therefore never has an earlier time.
             let now = self.shared.driver.now();
             let result = step(&mut state, now);
             state.dispatch_events();
@@ -405,7 +405,8 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = CURRENT.replace(Some(self.net.clone()));
-        // The thread's previous host is restored even if the future panics.
+        // The drop of `_restore` makes the thread's previous host current again. It also happens if
+        // the future panics.
         let _restore = Restore(before);
         self.future.as_mut().poll(context)
     }

@@ -121,7 +121,8 @@ impl<L: Link + Readiness> Reactor<L> {
                 return;
             }
             if step.more {
-                // Lets other tasks of this thread run.
+                // The host has more work, so its next turn follows without a wait. Before it, other
+                // tasks of this thread can run.
                 yield_now().await;
                 continue;
             }
@@ -174,8 +175,9 @@ impl<L: Link + Readiness> Reactor<L> {
         }
         let deadline = self.links.iter().fold(next, |next, link| next.min(link.next_deadline()));
         self.timer.arm(deadline)?;
-        // A link need not be `Sync`, so the future below holds copies of the links' states instead
-        // of references to the links.
+        // A link need not be `Sync`, so the future below must not contain references to links. It
+        // uses a copy of the state of each link: does it wait for room, and has it signalled an
+        // event?
         let mut states: Vec<_> = self.links.iter().map(|link| (link.wants_room(), false)).collect();
         let Self { descriptors, signals, timer, .. } = self;
         let mut wanted = pin!(signals.wanted.notified());

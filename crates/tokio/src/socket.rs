@@ -99,8 +99,9 @@ impl Socket {
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
         match (direction, state.end) {
-            // After the end of the host, only writes fail here, because the data would never be
-            // sent. Reads go on, because received data can still be read. After a panic, both fail.
+            // After the end of the host, a write fails here, because its data would never be sent.
+            // A read is still attempted, because received data can be read. After a panic, neither
+            // is attempted.
             (Direction::Write, Some(end)) | (_, Some(end @ End::Panicked)) => {
                 return Err(end.into());
             }
@@ -195,7 +196,8 @@ impl Drop for Socket {
             if state.check_usable().is_err() {
                 return;
             }
-            // This cannot fail, because the handle is not shared.
+            // Only this socket has the handle. The call therefore fails only for a listener that
+            // the end of the host has already closed, and that error is ignored.
             let _ = match self.id {
                 SocketId::Tcp(handle) => state.stack.tcp_close(now, handle),
                 SocketId::Listen(handle) => state.stack.tcp_listen_close(now, handle),

@@ -79,8 +79,9 @@ impl Registry {
     /// has ended.
     pub(crate) fn dispatch_flows(&mut self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // Only an expired flow can have waiting tasks. No task waits on a cancelled handshake;
-            // a task that answers it later gets an error.
+            // An ended flow is an expired UDP flow or a cancelled TCP handshake. Tasks may wait for
+            // the socket of a UDP flow. No task waits for a handshake; a task that answers it later
+            // gets an error.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_both(SocketId::Udp(flow));
             }
@@ -176,9 +177,10 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // Other events wake no task. A `Writable` event with less room than `is_worth_writing`
-            // demands is followed by another one. A soft error may be temporary, and calls on a
-            // stream fail only after the connection has ended. Streams do not report the path MTU.
+            // All other events wake no task. `Writable` is ignored if there is less room than
+            // `is_worth_writing` demands: another such event follows when there is more room. A
+            // soft error may be temporary, and calls on a stream fail only after the connection has
+            // ended. A stream does not report changes of the path MTU.
             _ => {}
         }
     }

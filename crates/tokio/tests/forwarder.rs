@@ -109,7 +109,8 @@ async fn an_expired_flow_ends_the_calls_of_its_socket() {
     let Flow::Udp(far) = forwarder.accept().await.unwrap() else { panic!() };
     let mut data = [0; 8];
     let error = loop {
-        // The call may still receive the first datagram before the flow expires.
+        // The first call may still return the client's datagram. Calls are repeated until one fails
+        // because the flow has expired.
         if let Err(error) = far.recv(&mut data).await {
             break error;
         }

@@ -97,7 +97,8 @@ fn a_client_tries_both_addresses_of_a_server() {
     let listeners = [
         ("0.0.0.0:80", "10.0.0.1:80"),
         ("[fd00::1]:80", "[fd00::1]:80"),
-        // A listener at `[::]` accepts both IP versions, and the client tries IPv4 first.
+        // A listener at `[::]` accepts both IP versions. The client tries IPv4 first, so it
+        // connects to the IPv4 address.
         ("[::]:80", "10.0.0.1:80"),
     ];
     for (address, version) in listeners {
@@ -157,8 +158,9 @@ fn rules_see_packets_of_both_versions() {
     let seen = seen.lock().unwrap();
     let line = |from: &str, to: &str, length| (from.to_owned(), to.to_owned(), 17, length);
     let (v4, v6) = (["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]);
-    // The last four packets are fragments: 2,008 bytes in parts of 1,448 and 560 after IPv6 and
-    // fragment headers.
+    // The last four lines are fragments of a datagram of 2,000 bytes, two in each direction. With
+    // the UDP header, it has 2,008 bytes. The fragments carry 1,448 and 560 of them, after their
+    // IPv6 and fragment headers.
     let expected = [
         line(v4[1], v4[0], 12),
         line(v4[0], v4[1], 12),

@@ -126,8 +126,7 @@ fn a_round_trip_takes_exactly_twice_the_delay() {
             assert_eq!(socket.recv(&mut data).await.unwrap(), 1);
             assert_eq!((start.elapsed(), data[0]), (Duration::from_nanos(246_912), round));
         }
-        // Timers of tokio expire at whole milliseconds, so this sleep can take up to a millisecond
-        // longer.
+        // Timers of tokio expire at whole milliseconds, so a sleep of 5 ms can take up to 6 ms.
         let start = Instant::now();
         sleep(Duration::from_millis(5)).await;
         assert!((5..6).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
@@ -205,7 +204,8 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
-    // No two packets follow the last datagram to overtake it, so it is delivered after a second.
+    // The client's last datagram is not followed by two others that could overtake it. A packet
+    // with the verdict `Reorder` is delivered after one second at the latest.
     let late = only(9, Verdict::Reorder(2));
     assert_eq!(bytes(&late), bytes(&plain));
     assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));

@@ -154,8 +154,8 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut kernel = connect.await.unwrap().unwrap();
             kernel.set_nonblocking(true).unwrap();
-            // The kernel writes until our receive window is closed and the kernel's send buffer is
-            // full.
+            // The test writes to the kernel's socket until linerate's receive window is closed and
+            // the kernel's send buffer is full.
             let data = pattern(64 << 20);
             let (mut written, mut is_refused) = (0, false);
             let waiting = || net.sockets().iter().map(|entry| entry.received).max().unwrap();
@@ -227,8 +227,8 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         accepted.read_to_end(&mut received).await.unwrap();
         sender.await.unwrap();
         assert!(received == pattern(100_000));
-        // The FIN of the client has arrived, so the read succeeds. When the client's driver has
-        // ended, the server's link is down, so `accept` fails.
+        // The read succeeds, because the FIN of the client has arrived. `accept` fails, because the
+        // client's driver has ended, which takes the server's link down.
         let gone = accepted.read(&mut [0]).await;
         assert_eq!(gone.unwrap(), 0);
         drop(accepted);
@@ -259,7 +259,7 @@ fn sockets_of_a_stopped_host_fail_and_waiting_calls_end() {
         assert_eq!(kind(accepted.read(&mut [0]).await), ErrorKind::NetworkDown);
         let late = server.scope(TcpListener::bind("10.0.0.1:8")).await;
         assert_eq!(late.unwrap_err().kind(), ErrorKind::NetworkDown);
-        // The peer gets a reset.
+        // The server has been shut down, which resets the connection of the client's stream.
         assert_eq!(kind(stream.read(&mut [0]).await), ErrorKind::ConnectionReset);
         (client, stream)
     });
@@ -312,8 +312,8 @@ fn a_host_with_two_interfaces_serves_both() {
                     },
                 );
             let [one, other] = transfers;
-            // A client host that ends closes its link, which would end the server's host, too. So
-            // both clients are kept until the end of the test.
+            // Both clients are kept until the end of the test. A client host that ends would close
+            // its link, which would end the server's host, too.
             let _clients = tokio::join!(one, other);
             assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
             assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);

@@ -285,7 +285,8 @@ fn calls_that_are_cancelled_after_their_first_poll_lose_nothing() {
         async {
             sleep(Duration::from_millis(10)).await;
             let mut stream = TcpStream::connect("server:80").await.unwrap();
-            // A connection attempt that is dropped leaves no socket behind.
+            // A connection attempt whose future is dropped leaves no socket behind, so the socket
+            // of `stream` is the only one.
             cancel(TcpStream::connect("server:81")).await;
             assert_eq!(Net::current().unwrap().sockets().len(), 1);
             let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();

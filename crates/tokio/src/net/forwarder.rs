@@ -245,8 +245,8 @@ impl Handshake {
 impl Drop for Handshake {
     fn drop(&mut self) {
         if !self.is_answered {
-            // This fails if the client has given up. The host has then removed the handshake
-            // already.
+            // The call fails if the client has abandoned its connection attempt. The host has then
+            // already removed the handshake, so nothing is left to drop.
             let _ = self.call(|stack, _, handle| stack.forward_drop(handle));
         }
     }

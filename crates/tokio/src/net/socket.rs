@@ -109,7 +109,9 @@ impl TcpSocket {
             return Err(Error::AlreadyBound.into());
         }
         options.check_version(address.ip())?;
-        // A temporary listener shows whether the address is free, and which port the host selects.
+        // `bind` only selects the address; the socket listens or connects later. A listener is
+        // opened and closed at once: it shows whether the address is free, and which port the host
+        // selects.
         let bound = self.net.call(|state, now| {
             state.check_running()?;
             let tried = ListenOptions { only_v6: options.only_v6, ..ListenOptions::default() };

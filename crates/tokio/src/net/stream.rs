@@ -233,9 +233,9 @@ impl TcpStream {
         loop {
             self.ready(interest).await?;
             match attempt() {
-                // The stream was reported as ready, but `attempt` would block. So other tasks run
-                // first, among them the driver of the host, which handles the event that makes the
-                // stream ready.
+                // The stream was reported as ready, but `attempt` would block. Before the next
+                // attempt, other tasks run. One of them is the driver of the host, which handles
+                // the event that makes the stream ready.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => yield_now().await,
                 result => return result,
             }
@@ -445,7 +445,8 @@ impl TcpStream {
     ) -> Result<usize, HostError> {
         let is_nothing = pieces.iter().all(|piece| piece.is_empty());
         let mut written = 0;
-        // An empty write is attempted too: it fails if the connection has ended.
+        // Empty pieces are skipped, unless all pieces are empty. In that case an empty write is
+        // made, because it must fail if the connection has ended.
         for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
             let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
             let count = stack.tcp_write(now, self.handle, piece)?;
@@ -537,8 +538,8 @@ pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(),
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // If the connection was opened and has already been closed without an error, opening has
-        // succeeded: its data can still be read.
+        // A connection that was opened, and has since been closed without an error, counts as
+        // opened. The application can still read the data that it has received.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

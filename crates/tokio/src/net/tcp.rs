@@ -135,7 +135,8 @@ impl OwnedReadHalf {
         }
         other.forget();
         Arc::try_unwrap(self.stream).map_err(|stream| {
-            // Unreachable: nothing else owns the stream, so taking it out of the `Arc` succeeds.
+            // Unreachable: only the two halves own the stream, and the write half has just been
+            // dropped. Taking the stream out of the `Arc` therefore succeeds.
             ReuniteError(Self::new(Arc::clone(&stream)), OwnedWriteHalf::new(stream))
         })
     }
@@ -155,7 +156,8 @@ impl OwnedWriteHalf {
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if self.shuts_down {
-            // This fails if the connection has ended already.
+            // The call fails if the connection has already ended. There is nothing to shut down
+            // then, so the error is ignored.
             let _ = self.stream.close_direction(Shutdown::Write);
         }
     }

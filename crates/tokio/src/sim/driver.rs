@@ -212,8 +212,8 @@ impl Driver {
         let Some((began, mut now)) = self.clockwork.run() else { return };
         let mut woken = self.woken.lock();
         loop {
-            // A rule is a function of the test and can panic. The panic must not unwind through the
-            // runtime.
+            // This step calls the packet rules, which are functions of the test and may panic. A
+            // panic is caught, because it must not unwind through the runtime.
             let stepped = catch_unwind(AssertUnwindSafe(|| {
                 let mut world = self.world.lock();
                 (world.step(now, &mut woken), world.next_event())
@@ -236,16 +236,18 @@ impl Driver {
                 return self.fail();
             }
             let next = next.min(self.limit).max(now);
-            // In this run, tokio's timers expire at whole milliseconds, counted from the start of
-            // the run.
+            // Tokio's timers expire only at whole milliseconds since the start of the run
+            // (`began`). If the next event comes before such a time (`boundary`), no timer can
+            // expire first. The clock is then moved directly to the event.
             let into = now.since(began).as_nanos() % MILLISECOND;
             let boundary = now + Duration::from_nanos(MILLISECOND - into);
             if next < boundary {
                 advance(next.since(now));
                 now = next;
             } else if into > 0 {
-                // A long wait is left to tokio, which advances its clock by whole milliseconds. So
-                // the clock is first moved to a whole millisecond.
+                // The next event comes at the next whole millisecond or later, so a timer of tokio
+                // may expire before it. The clock is moved to that millisecond. From there, tokio
+                // itself waits, and advances its clock by whole milliseconds.
                 return advance(boundary.since(now));
             } else {
                 let whole = next.since(began).as_nanos() / MILLISECOND * MILLISECOND;

@@ -376,7 +376,8 @@ impl Host {
         self.network.run(async {
             match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
                 Ok(result) => result,
-                // The panic has been reported, and ends the run, so this future need not finish.
+                // The task has panicked. That has been reported and ends the run, so this future
+                // never finishes.
                 Err(_) => std::future::pending().await,
             }
         })

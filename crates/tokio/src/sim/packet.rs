@@ -157,7 +157,8 @@ pub struct RuleGuard {
 
 impl Drop for RuleGuard {
     fn drop(&mut self) {
-        // The rule is dropped after the lock is released, because the rule may own a socket.
+        // The rule may own a socket, and the drop of a socket takes further locks. The rule is
+        // therefore dropped only after the lock of the world is released.
         let rule = self.world.lock().remove_rule(self.number);
         drop(rule);
     }

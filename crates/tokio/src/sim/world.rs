@@ -315,8 +315,8 @@ impl Paths {
         let Some(packet) = Packet::new(now.since(Instant::ZERO).into(), bytes) else { return };
         let verdicts = self.rules.iter_mut().map(|(_, rule)| rule(&packet));
         let verdict = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
-        // Like a real network, this one drops packets to an address that no host has, without an
-        // answer.
+        // A packet to an address that no host has is dropped without an answer, as in a real
+        // network.
         let to = host_at(packet.destination).filter(|&to| to < self.hosts);
         let Some(to) = to else { return };
         match verdict {
@@ -346,8 +346,9 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // After this verdict, `carry` calls `let_go`, which counts this packet as one that
-            // overtakes. One is added, so that the packet does not count itself.
+            // `passes` is the number of later packets that must overtake this one. After this
+            // verdict, `carry` calls `let_go`, which also counts this packet itself, so the number
+            // is increased by one.
             Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
