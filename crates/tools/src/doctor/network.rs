@@ -60,8 +60,8 @@ pub(super) fn buffers() -> Finding {
 
 fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
     let (Some(send), Some(receive)) = (send, receive) else {
-        // Inside any network namespace but the initial one, these settings cannot be read, although
-        // they apply there.
+        // These limits of the initial network namespace apply in all namespaces, but many kernels
+        // show them only in the initial one.
         return Finding::good(
             "buffers",
             "limits are not visible here",

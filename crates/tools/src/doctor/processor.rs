@@ -114,8 +114,9 @@ fn judge_clock(source: &str, cost: Duration) -> Finding {
 fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
-    // With a coarse clock, two successive readings may be equal, so their difference does not show
-    // the cost of a reading. The mean over all readings does.
+    // The cost of a reading is the shortest time above zero between two successive readings. If the
+    // clock is coarse, this time is a whole tick, and most of the others are zero. The mean over
+    // all readings is then more exact. It is smaller, and so it is the result.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)

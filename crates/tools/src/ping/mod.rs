@@ -135,10 +135,10 @@ fn reply_to(
 ) -> Option<Answer> {
     /// Number of bytes in type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    // The link's timestamp is used if the reply arrived before this turn. The host's clock does not
-    // advance during a turn, so the exact time of a later reply is unknown. It counts as the end of
-    // the turn. With the start, a reply to a request of this turn would have a round-trip time of
-    // zero.
+    // `turned` is the time from the start to the end of a turn. A reply that arrived before the
+    // turn has the link's timestamp. For one that arrived during the turn, the host knows only the
+    // turn's start. The end of the turn is used instead: the request may have been sent in this
+    // turn, and the round-trip time would be zero.
     let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
     let matched = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();

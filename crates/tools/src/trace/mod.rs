@@ -131,8 +131,8 @@ fn probe_hop<L: Link + Readiness>(
             // A reply is skipped if it answers a probe of an earlier hop, or a probe that already
             // has an answer.
             let Some(place @ None) = hop.answers.get_mut(index) else { continue };
-            // The link's timestamp is used if the reply arrived before this turn. The exact time of
-            // a later reply is unknown, so it counts as the end of the turn.
+            // A reply that arrived before this turn (`begun`) has the link's timestamp. One that
+            // arrived during the turn has no exact time, so the end of the turn is used.
             let arrived = if reply.arrived < begun { reply.arrived } else { ended };
             let answer =
                 Answer { from: reply.from, round_trip: arrived.since(sent), note: reply.note };

@@ -127,7 +127,8 @@ fn two_routers_and_the_destination_answer_every_kind_of_probe() {
 fn a_router_without_a_route_ends_the_trace() {
     isolated_test(|| {
         let Some((mut host, _networks)) = routed() else { return };
-        // The first router has no route to this address.
+        // The first router has no route to this address, so it must answer each probe with "network
+        // unreachable" (`!N`).
         let parameters = parameters(Ipv4Addr::new(198, 51, 100, 1).into(), Method::Udp);
         let report = trace(&mut host, &parameters, &Interrupt::default(), |_| {}).unwrap();
         assert_eq!(senders(&report), [vec![format!("{ROUTER} !N"); 3]]);

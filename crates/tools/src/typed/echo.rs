@@ -56,8 +56,8 @@ fn echo(host: &mut Host<SerialLink>, now: Instant, handle: TcpHandle) -> bool {
     let mut block = [0; BLOCK];
     match host.stack_mut().tcp_read(now, handle, &mut block) {
         Ok(0) => false,
-        // The send buffer has room, because the peer types its next character only after it has
-        // received this echo.
+        // The write takes all bytes if the send buffer has room. It has, because the peer types its
+        // next character only when it has received the echo of this one.
         Ok(count) => host.stack_mut().tcp_write(now, handle, &block[..count]) == Ok(count),
         Err(error) => error == Error::WouldBlock,
     }

@@ -81,8 +81,8 @@ pub fn type_characters(
 ) -> Result<TypedTally, TypedError> {
     let mut typist = Typist { waiter: Waiter::new()?, host, parameters, interrupt };
     let handle = typist.connect()?;
-    // The first character is excluded from the result. Its packets have whole headers, because both
-    // endpoints must store the headers before they can be compressed.
+    // The first character is typed before the measurement begins. Its packets have whole headers: a
+    // header can be compressed only after both endpoints have stored an earlier one.
     if typist.type_character(handle, 0)?.is_none() {
         return Ok(TypedTally::default());
     }
@@ -100,7 +100,8 @@ pub fn type_characters(
     }
     tally.sent = last.sent.since(&before.sent);
     tally.received = last.received.since(&before.received);
-    // The connection is reset, because a close would exchange more packets.
+    // The connection is aborted: a normal close would need more packets, and thus more time on a
+    // slow line.
     let now = MonotonicClock.now();
     typist.host.stack_mut().tcp_abort(now, handle)?;
     typist.host.turn(now)?;
