@@ -43,7 +43,8 @@ impl Instant {
     #[must_use]
     #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {
-        // Timers are set often and clocks with ticks are rare, so the division is not inlined.
+        // This method is called whenever a timer is set, but most clocks have no ticks. So the
+        // division is in another method, which is not inlined.
         if grain.as_nanos() == 0 { self } else { self.round_up_to_tick(grain) }
     }
 
