@@ -162,8 +162,8 @@ impl Surface<'_> {
         };
         let growth = (self.bytes(more_send) / self.bytes(send))
             .min(self.bytes(more_receive) / self.bytes(receive));
-        // `effect` requires a `Change`, but `is_raised` ignores it, so any intervention can be
-        // given.
+        // `effect` requires an intervention (`Change`), but `is_raised` uses only the resulting
+        // ratio. Any intervention can therefore be given.
         let effect = self
             .summary(more_send, more_receive)
             .and_then(|other| self.effect(Change::SendBufferLarger, other, 1.0 / growth.log2()));
@@ -187,8 +187,8 @@ impl Surface<'_> {
         let larger = |other: &&CellSummary<'_>| {
             other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
         };
-        // Contended cells are left out. Their rates depend on the processor time that the runs got,
-        // and not only on the buffers.
+        // Contended cells are left out, because their rates also depend on the processor time that
+        // other programs left to the runs.
         let uncontended = self.sweep.table.iter().filter(|other| !other.is_contended);
         let mut larger = uncontended.filter(larger).peekable();
         if larger.peek().is_none() {

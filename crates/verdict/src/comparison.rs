@@ -162,9 +162,10 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
-        // These rates still contain the slow changes of the machine's speed (epochs), and must. The
-        // medians of cells are corrected only to the mean speed of their own sweep. A slow period
-        // lowers that mean speed, so the interval must cover its effect.
+        // These rates are not corrected for slow changes of the machine's speed (epochs). The
+        // medians of cells are corrected only to the mean speed of their own sweep, which a slow
+        // period lowers. The interval must cover that effect, so it is computed from uncorrected
+        // rates.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
         let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
         deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));

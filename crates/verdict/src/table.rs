@@ -291,8 +291,8 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // In the epoch, a quarter of the runs has 0.4 times the usual speed. Corrected rates refer
-        // to the mean speed, whose logarithm is a quarter of the logarithm of 0.4.
+        // A quarter of the runs is in an epoch with 0.4 times the usual speed. Corrected rates
+        // refer to the mean speed, whose logarithm is a quarter of the logarithm of 0.4.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

@@ -155,10 +155,10 @@ mod tests {
             sender.thread.cpu_nanos = Some(cpu_nanos);
             RunEvidence { sender, ..RunEvidence::default() }
         };
-        // The hypervisor withholds 6 % of the time. The machine works 30 % of the time. The
-        // transfer's thread works 5 % of the time in the first run and 15 % in the second. The
-        // transfer therefore loses 1/6 of the withheld time (1 %, which is no contention) and then
-        // 1/2 of it (3 %).
+        // The hypervisor withholds 6 % of the time, and the machine works 30 % of the time. In the
+        // first run, the transfer's thread has 5 of these 30 %, and so 1/6 of the withheld time: 1
+        // %, which is no contention. In the second run, it has 15 of the 30 %, and so half of the
+        // withheld time: 3 %.
         assert_eq!(contention(&run(50_000_000)), None);
         let (end, name, share) = contention(&run(150_000_000)).unwrap();
         assert_eq!((end, name), (End::Sender, "steal_share"));
@@ -175,10 +175,10 @@ mod tests {
             RunEvidence { sender, ..RunEvidence::default() }
         };
         let stolen = |run| contention(&run).map(|(_, name, share)| (name, share));
-        // The thread loses at most as much time as it ran. In the first run it ran for 1.5 % of the
-        // time, which is too little for contention, and in the second for 3 %. In the third run,
-        // 700 delayed wake-ups explain the loss. In the fourth, they explain at most 10 % of the
-        // time.
+        // The thread loses at most as much time as it ran. In the first run it ran 1.5 % of the
+        // time, which is too little for contention, and in the second 3 %. In the third run, it ran
+        // 3 % too, but its 700 delayed wake-ups explain that loss. In the fourth, it ran 15 %, of
+        // which wake-ups explain at most 10 %, so 5 % remain.
         assert_eq!(stolen(run(0.13, 15, 0)), None);
         assert_eq!(stolen(run(0.13, 30, 0)), Some(("steal_share", 0.03)));
         assert_eq!(stolen(run(0.13, 30, 700)), None);
@@ -204,18 +204,21 @@ mod tests {
             RunEvidence { sender, receiver, ..RunEvidence::default() }
         };
         assert_eq!(contention(&run(0.43, [7, 7])), None);
-        // Two CPUs work 70 % of the time, and the transfer's threads use 1.03 CPUs. Another program
-        // therefore takes 0.37 CPUs.
+        // Both ends run on one machine. Its two CPUs work 70 % of the time (1.4 CPUs), and the
+        // transfer's threads use 1.03 CPUs. Another program therefore takes 0.37 CPUs, which is
+        // contention.
         assert!(contention(&run(0.3, [7, 7])).is_some());
-        // The kernel's threads for software interrupts take 0.25 of these 0.37 CPUs. The remaining
-        // 0.12 CPUs are no contention.
+        // The transfer's threads leave 0.37 of the used CPUs to other threads. In this run, the
+        // kernel's threads for software interrupts take 0.25 of them. The remaining 0.12 CPUs are
+        // no contention.
         let mut interrupted = run(0.3, [7, 7]);
         for end in [&mut interrupted.sender, &mut interrupted.receiver] {
             end.machine.softirq_thread_nanos = Some(250_000_000);
         }
         assert_eq!(contention(&interrupted), None);
-        // The ends run on different machines. Each machine then works more than its own thread of
-        // the transfer, so another program must have caused the wait.
+        // The ends run on different machines. On each one, two CPUs work 57 % of the time (1.14
+        // CPUs), but the transfer's thread there uses at most 0.63 CPUs. Another program must
+        // therefore have caused the wait.
         assert!(contention(&run(0.43, [7, 8])).is_some());
     }
 

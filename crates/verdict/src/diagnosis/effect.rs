@@ -175,7 +175,7 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                // A wide interval would include a large effect, so it does not confirm that the
+                // A wide interval also includes ratios far from 1, so it does not confirm that the
                 // rate stays.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
@@ -189,9 +189,9 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // If the losses were caused by the load, they would vanish almost entirely at the paced
-            // rate. The expectation is therefore confirmed if the ratio of loss rates is at least
-            // `least`, and significantly above a quarter of `least`.
+            // Losses vanish almost entirely if the intervention removes their cause. They count as
+            // unchanged if the ratio of loss rates is at least `least`, and significantly above a
+            // quarter of `least`.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

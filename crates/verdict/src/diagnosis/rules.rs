@@ -168,17 +168,18 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::SendBufferLarger, 1.2),
                 Expectation::Lowers(Change::SendBufferHalved, 0.75),
             ],
-            // On a path with a short round trip, copying by the reader is a considerable part of
-            // the round-trip time. Even if the send buffer is the limit, a reader that discards the
-            // data without copying then raises the rate.
+            // On a path with a short round trip, copying by the reader takes a considerable part of
+            // the round-trip time. A reader that discards the data without copying then raises the
+            // rate even if the send buffer is the limit. A factor of up to 1.7 is therefore
+            // allowed.
             &[Expectation::RaisesAtMost(Change::Discard, 1.7)],
         ],
         proof: Proof::First,
     },
     // If the send buffer is full, the Nagle algorithm may hold back the last partial segment in it.
     // Linux and linerate then do not count the time as limited by the send buffer. This rule
-    // therefore has no condition on a full buffer, and relies on the effect of a larger send
-    // buffer.
+    // therefore does not require a full buffer. Its proof is that a larger send buffer raises the
+    // rate.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -209,17 +210,17 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::ReceiveBufferLarger, 1.2),
                 Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
             ],
-            // A kernel that tunes its receive buffer keeps the buffer small for a slow reader. If
-            // the rate rises when the reader discards the data instead of copying it, the limit is
-            // the reader, not the buffer.
+            // A kernel that tunes its receive buffer keeps the buffer small for a slow reader, so a
+            // small buffer is no proof. If the rate rises when the reader discards the data instead
+            // of copying it, the reader is the limit.
             &[Expectation::RaisesAtMost(Change::Discard, 1.15)],
         ],
         proof: Proof::First,
     },
-    // On a path with a short round trip, a small receive buffer contains unread data most of the
-    // time, because a read takes about as long as the round trip. This rule therefore has no
-    // condition on unread data. Only interventions distinguish a small receive buffer from a slow
-    // reader.
+    // On a path with a short round trip, a read takes about as long as the round trip. A small
+    // receive buffer then contains unread data most of the time, even if the reader is fast. This
+    // rule therefore has no condition on unread data, and requires that all interventions confirm
+    // it.
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
@@ -262,11 +263,12 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // Unlike the rule above, this rule admits a reading thread that uses its CPU for half of the
-    // time or more. Such a thread gains from discarding data, because it no longer copies. The
-    // transfer may then be up to 1.45 times as fast although the receive buffer is the limit. So
-    // only a factor of 1.5 proves that the reader is the limit. The rule expects nothing of a
-    // larger receive buffer, because it would also help a reader that pauses.
+    // Another rule for this limit requires a reading thread that leaves its CPU idle. This rule
+    // also admits a thread that uses its CPU for half of the time or more. If such a thread
+    // discards data, it no longer copies, so the rate rises even if the receive buffer is the
+    // limit: by a factor of up to 1.45. Only a factor of 1.5 therefore proves that the reader is
+    // the limit. The rule expects nothing of a larger receive buffer, because it would also help a
+    // reader that pauses.
     Rule {
         limit: Limit::Reader,
         conditions: &[
@@ -308,8 +310,8 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If the transfer obtains a larger part of the link
-            // with a larger send buffer, the send buffer is the limit.
+            // Other traffic may fill the link. If a larger send buffer then gives the transfer a
+            // larger part of the link, the limit is the send buffer, not the link.
             &[Expectation::Keeps(Change::SendBufferLarger, 0.85, 1.15)],
         ],
         proof: Proof::Counters,
@@ -328,14 +330,15 @@ pub const RULES: &[Rule] = &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // If the sender slows down, a full queue drops fewer packets. If the loss rate
-            // increases all the same, the losses have another cause.
+            // A full queue drops fewer packets when the sender slows down. If the loss rate
+            // increases nevertheless, the losses have a cause other than the link.
             &[Expectation::LossFalls(Change::Paced, 1.0)],
         ],
         proof: Proof::First,
     },
-    // If the link is the limit, a send buffer that is larger than the path needs is full, too. Its
-    // data then waits in a queue on the path, and a larger buffer only makes that queue longer.
+    // A full send buffer may have the link as its cause. If the buffer is larger than the path
+    // needs, its data waits in a queue on the path. A larger buffer only makes that queue longer.
+    // Pacing must therefore shorten the queue, and the size of the buffer must not matter.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -353,7 +356,7 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // In a simulated network, the link can be made faster, which shows whether the link is the
+    // In a simulated network, the link can be made faster. If that raises the rate, the link is the
     // limit.
     Rule {
         limit: Limit::LinkRate,
@@ -364,8 +367,9 @@ pub const RULES: &[Rule] = &[
         expectations: &[&[Expectation::Raises(Change::LinkFaster, 1.1)]],
         proof: Proof::First,
     },
-    // If the link is the limit, a receive window that is larger than the path needs is full, too.
-    // Its data then waits in a queue on the path, and a larger window only makes that queue longer.
+    // A full receive window may have the link as its cause. If the window is larger than the path
+    // needs, its data waits in a queue on the path. A larger window only makes that queue longer.
+    // Pacing must therefore shorten the queue, and the size of the receive buffer must not matter.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -386,9 +390,9 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // Losses that pacing avoids come either from a policer at the rate of the link, or from a short
-    // queue. Pacing raises the rate behind a short queue, but not behind a policer. No single
-    // effect distinguishes the two causes reliably, so all expectations of this rule must be
-    // confirmed.
+    // queue. Behind a short queue, pacing also raises the rate; behind a policer, it does not. No
+    // single effect distinguishes the two causes reliably, so this rule requires all its
+    // expectations to be confirmed.
     Rule {
         limit: Limit::LinkRate,
         conditions: POLICED,
@@ -413,8 +417,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Pacing at 90 % of the peak delivery rate keeps nearly the rate of the link, but sends no
-    // bursts. If it avoids the losses and raises the rate, only bursts overflowed the queue.
+    // Pacing at 90 % of the peak delivery rate keeps nearly the rate of the link, but avoids
+    // bursts. If the losses vanish and the rate rises, the queue was only too short for bursts.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -425,9 +429,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // A queue that is far too short also keeps the congestion window small. The peak delivery rate
-    // is then below the rate of the link, and pacing is tried at twice the throughput. If the
-    // losses become fewer although the sender is twice as fast, they are neither random nor those
-    // of a policer.
+    // is then below the rate of the link, so pacing is tried at twice the throughput, too. If the
+    // losses become fewer at that rate, they are neither random nor those of a policer.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,

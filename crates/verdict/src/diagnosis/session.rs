@@ -141,8 +141,8 @@ impl Diagnosis {
                     self.given_up.push(change);
                     self.impossible.push(change);
                 }
-                // Effects are relative to runs without an intervention. If these are impossible, no
-                // effect can be measured, and the diagnosis ends.
+                // Effects are relative to runs without an intervention. If such runs are impossible
+                // on this path, no effect can be measured, and the diagnosis ends.
                 NextRun::First | NextRun::Plain => self.end(),
             }
             return;
@@ -219,8 +219,8 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            // An effect that is only a lower bound is not measured again: two attempts were
-            // contended, or no data arrived without the intervention.
+            // An effect is only a lower bound if two attempts were contended, or if no data arrived
+            // without the intervention. Measuring it again would not help.
             effect.is_none_or(|effect| {
                 !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
@@ -256,7 +256,8 @@ impl Diagnosis {
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
         let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
         // If counters are sufficient proof of the limit, interventions that were given up must not
-        // reduce the confidence. Their groups are therefore not counted.
+        // reduce the confidence. Only groups with an intervention that was not given up are
+        // therefore expected to be confirmed.
         let is_possible =
             |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
         let expected = match rule.proof {
@@ -280,9 +281,9 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // The ratio is not defined if no data arrived without the intervention. If data
-                // arrived with it, the effect is reported as the largest possible ratio, otherwise
-                // as 1.
+                // If no data arrived without the intervention, the ratio of the two rates is not
+                // defined. It is then reported as the largest possible ratio if data arrived with
+                // the intervention, and as 1 if none did.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,
@@ -365,8 +366,8 @@ impl Diagnosis {
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len() - 1);
-        // A run with an intervention is compared with the mean of two runs without it. The variance
-        // of the difference is therefore 1 + 1/2 times the variance of a run.
+        // An effect compares one run with the mean of two others. The variance of the difference is
+        // the sum of their variances: 1 + 1/2 times that of a single run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }
@@ -382,8 +383,8 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // The second most likely limit is looked up. Other rules of the named limit are skipped,
-        // because they do not compete with it.
+        // The verdict is less certain if another limit is nearly as likely. That limit is looked up
+        // here. Other rules for the named limit are skipped, because they do not compete with it.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -482,8 +483,8 @@ impl Judged {
         if self.refuted > 0 || !is_proved {
             return None;
         }
-        // Expectations that are not confirmed reduce the confidence in proportion to their number.
-        // If none is confirmed, the confidence is halved.
+        // `unclear` is the fraction of expectations that are not confirmed. If none is confirmed,
+        // the confidence is half of the score.
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }

@@ -46,8 +46,9 @@ fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f6
         Proof::First => outcomes.first().is_some_and(is_confirmed),
         Proof::All => outcomes.iter().all(is_confirmed),
     };
-    // A sweep changes only the buffers, so the effects of all other interventions are unknown. If
-    // the rule is about a buffer, these unknown effects do not reduce the confidence.
+    // A sweep changes only buffers, so the effects of all other interventions are unknown. For a
+    // rule about a buffer, they are left out. For other rules, they count as unclear, which reduces
+    // the confidence.
     let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
         outcomes.into_iter().flatten().collect()
     } else {

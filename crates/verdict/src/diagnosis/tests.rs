@@ -326,7 +326,8 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     assert_eq!(diagnosis.next_run(), None);
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // Only the first run is uncontended. All later runs are contended, which ends the diagnosis.
+    // The first run is uncontended, and all later runs are contended. The diagnosis then ends with
+    // the verdict that the runs were contended.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(Figures { waited: 0.0, ..busy }.run()));
     while let Some(next) = diagnosis.next_run() {
@@ -334,8 +335,8 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     }
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // Only the first attempt at the first run is contended. Further attempts are allowed, so this
-    // does not affect the verdict.
+    // The first attempt at the first run is contended, and all later runs are not. Since the first
+    // run may be repeated, this does not affect the verdict.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(busy.run()));
     let idle = Figures { waited: 0.0, ..busy };
@@ -379,12 +380,12 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
     let plain = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
     let none = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.9, 0)];
     assert_eq!(diagnose(plain, &none, &[]).limit, Limit::QueueDrop);
-    // A policer drops more packets, not fewer, if the sender is twice as fast. So the queue is not
-    // the limit.
+    // Paced at twice the rate, the sender loses more packets, as it would behind a policer. Behind
+    // a queue that is far too short, it would lose fewer. So the queue is not the limit.
     let more = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.0, 2_000)];
     assert_ne!(diagnose(plain, &more, &[]).limit, Limit::QueueDrop);
-    // The number of random losses does not depend on the sender's rate. So the queue is not the
-    // limit.
+    // Paced at twice the rate, the sender loses as many packets as before, because the losses are
+    // random. So the queue is not the limit.
     let stay = [(Change::Paced, 1.0, 1_000), (Change::PacedAtTwice, 1.2, 1_000)];
     assert_ne!(diagnose(plain, &stay, &[]).limit, Limit::QueueDrop);
 }
@@ -393,7 +394,7 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
 fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: WINDOW, round_trip_ratio: 4.0, ..PLAIN };
     assert_eq!(diagnose(full, &[(Change::Paced, 0.9, 0)], &[]).limit, Limit::LinkRate);
-    // If a second connection raises the rate, the link is not full, and the window of a single
+    // A second connection raises the rate, so the link is not full. The window of a single
     // connection is the limit.
     let gains = [(Change::TwoConnections, 1.9, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::RouteWindow);
@@ -403,8 +404,8 @@ fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
 fn a_simulated_link_is_named_by_the_gain_of_a_faster_one() {
     let queued =
         Figures { states: CONGESTION, lost: 1_000, round_trip_ratio: 5.0, timeouts: 2, ..PLAIN };
-    // Of the interventions that show whether the link is the limit, this path supports only a
-    // faster link, but not pacing, a second connection or smaller packets.
+    // Several interventions show whether the link is the limit. On this path, only a faster link is
+    // possible, but not pacing, a second connection or smaller packets.
     let impossible = [
         Change::Paced,
         Change::PacedAtHalf,
@@ -453,7 +454,7 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
     let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
-    // Other traffic may fill the queue of the link. If a larger send buffer then raises the rate,
+    // Other traffic may fill the queue of the link. A larger send buffer raises the rate here, so
     // the send buffer is the limit, and not the link.
     let gains = [(Change::SendBufferLarger, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
@@ -497,15 +498,17 @@ fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
         ]
     };
     assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
-    // If a second connection raises the rate, the first one did not fill the link. The losses then
-    // come from a short queue, which keeps the link partly idle, and the link is not the limit.
+    // A second connection raises the rate here, so the first one did not fill the link. The losses
+    // then come from a short queue, which keeps the link partly idle, and the link is not the
+    // limit.
     assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
 }
 
 #[test]
 fn losses_at_a_policed_peak_are_not_random() {
-    // A policer lets bursts exceed its rate, so the peak delivery rate is above that rate. Pacing
-    // at 90 % of the peak therefore does not avoid the losses.
+    // A policer lets bursts pass faster than its rate, so the peak delivery rate exceeds the
+    // policed rate. Pacing at 90 % of the peak then still exceeds it, and does not avoid the
+    // losses.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
     assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::LinkRate);

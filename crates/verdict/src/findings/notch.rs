@@ -173,8 +173,8 @@ fn residual(medians: &[f64], place: f64) -> f64 {
 fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
     let residuals =
         triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
-    // The usual deviation is unknown with fewer than eight residuals, and 0 then stands for it. A
-    // notch must then only be significant and deeper than 5 %.
+    // With fewer than eight residuals, the usual deviation is unknown and counts as 0. A notch must
+    // then only be significant and deeper than 5 %.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
         _ => as_f64(0),

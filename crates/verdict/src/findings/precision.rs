@@ -47,9 +47,9 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // No finding is made if cells have only a single run. The interval of such a cell is computed
-    // from other cells, and says nothing about its own precision. With a time budget, many cells
-    // have only a single run.
+    // The interval of a cell with a single run is computed from other cells, and says nothing about
+    // the cell's own precision. With a time budget, many cells have only one run. No finding is
+    // made then.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();

@@ -76,7 +76,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
     let neighbours = sweep.table.neighbours(cell.cell);
     let neighbour =
         neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
-    // A ratio is not defined if the neighbour carried no data.
+    // If the neighbour carried no data, the ratio of the two rates is not defined.
     if neighbour.median() <= 0.0 {
         return None;
     }
