@@ -211,7 +211,7 @@ impl<'a> DhcpOptions<'a> {
             into[at..end].copy_from_slice(&part[..end - at]);
             length = Some(end);
         }
-        // An option without data counts as missing.
+        // An option that is present, but has no data, counts as missing.
         length.filter(|&length| length > 0).map(|length| &into[..length])
     }
 

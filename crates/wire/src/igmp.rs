@@ -75,7 +75,8 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
         sources: GroupSources::default(),
     };
     // Queries of IGMPv1 and IGMPv2 have eight bytes, those of IGMPv3 more (RFC 3376 §7.1). The code
-    // of an IGMPv1 query is zero, which means a response time of ten seconds (RFC 3376 §7.2.1).
+    // is the response time in tenths of a second. In IGMPv1 it is zero, which means ten seconds, or
+    // 100 tenths (RFC 3376 §7.2.1).
     match (bytes.len(), code) {
         (SHORT_LENGTH, 0) => return Ok(old(GroupVersion::V1, 100)),
         (SHORT_LENGTH, code) => return Ok(old(GroupVersion::V2, code.into())),

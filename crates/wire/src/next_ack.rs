@@ -40,7 +40,7 @@ impl<V: IpVersion> NextAck<V> {
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
-        // In the common case, a header with timestamps only, the length is constant, which makes
+        // Most ACKs have no options but timestamps. For these, the length is constant, which makes
         // the copy fast.
         if let Some((&headers, [])) = V::split(packet.bytes())
             && is_timestamped::<V>(&headers)
@@ -78,8 +78,9 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The checksum of the previous ACK was valid, and all words but these two are equal. So
-        // this ACK is valid if the sum over the two words has not changed.
+        // The previous ACK had a valid checksum, and this ACK differs from it at most in the two
+        // words of `found`. So its checksum is valid if their sum equals that of the two words in
+        // `known`.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }

@@ -278,8 +278,9 @@ mod tests {
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // The comparison works on words of eight bytes. Differences at the same position of two
-            // words must not cancel out, so the test inverts the same bit of a second byte as well.
+            // The parser compares headers by words of eight bytes. Differences at the same position
+            // of two words must not cancel out. So the test also inverts this bit in two bytes at
+            // once, for each pair of bytes.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;

@@ -112,8 +112,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
-        // Short segments are summed inline and without folding, because a call takes as long as the
-        // sum of several words.
+        // A short segment is summed inline and without folding, because calling the general
+        // function takes as long as summing several words.
         let sum = if segment.len() < SHORT {
             sum_short(segment)
         } else {
@@ -133,8 +133,9 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // Both branches sum the header. In the first branch, the compiler knows its length, so that
-        // it generates no loop. Most headers contain only timestamps and take this branch.
+        // Both arms compute the same sum. In the first, the compiler knows the length of the
+        // header, so that it generates no loop. Most headers have no options but timestamps, and
+        // take this arm.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),
@@ -146,8 +147,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (V::address_sum(&self.addresses()), self.segment());
-        // The length and protocol fields of the pseudo-header. The length fits sixteen bits with
-        // both IP versions.
+        // `rest` is the sum of the length and protocol fields of the pseudo-header. With both IP
+        // versions, sixteen bits suffice for the length.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"

@@ -198,7 +198,8 @@ impl TcpOptions {
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
-        // Option fields of common segments are compared as a whole, not parsed byte by byte.
+        // Two common option fields are recognised by comparing all their constant bytes at once,
+        // which is faster than parsing byte by byte: timestamps alone, and the options of a SYN.
         if let Some(timestamps) = Timestamps::alone(field) {
             return Self { timestamps: Some(timestamps), ..Self::default() };
         }
@@ -318,7 +319,8 @@ impl TcpOptions {
     pub fn length(&self) -> usize {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
-        // SACK-permitted replaces the two NOPs before the timestamps, if there are timestamps.
+        // For alignment, two NOPs precede the timestamps. If SACK-permitted is also sent, it takes
+        // the place of these NOPs, and needs no bytes of its own.
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
         let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };

@@ -310,8 +310,9 @@ fn differ_only<const LENGTH: usize>(
     };
     let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
     let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
-    // IPv4 and TCP headers together have 52 bytes. The loop over words of eight bytes leaves out
-    // the last four of them, so the last eight bytes are compared here.
+    // The length of the headers need not be a multiple of eight: IPv4 and TCP with timestamps have
+    // 52 bytes. The loop above then leaves out the last four, so the last eight bytes are compared
+    // here.
     if let (Some(known), Some(found), Some(may)) =
         (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
     {

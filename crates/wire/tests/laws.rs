@@ -129,7 +129,8 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     });
     let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
         .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
-    // At most fourteen bytes, because the other options of a SYN leave no room for a longer cookie.
+    // The cookie has at most fourteen bytes, because the other options of a SYN leave no room for a
+    // longer one.
     let cookie = option::of(vec(any::<u8>(), 0..=14))
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
@@ -156,8 +157,9 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // Three byte counters, two SACK blocks and timestamps would exceed the option
-                // field. So timestamps are omitted.
+                // Timestamps, the byte counters of AccECN (up to three) and two SACK blocks
+                // together can exceed the maximum of 40 bytes of options. So timestamps are
+                // omitted.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }
@@ -213,8 +215,8 @@ proptest! {
         header in ipv4_header(), options in ipv4_options(), bit in any::<prop::sample::Index>()
     ) {
         let mut bytes = emitted(&[], |bytes| header.emit_with_options(&options, 0, bytes));
-        // The first byte is left unchanged, because it holds the header length, which determines
-        // the bytes that are summed.
+        // The first byte is left unchanged. It holds the header length, which determines the bytes
+        // that are summed, so the checksum need not detect its changes.
         let bit = 8 + bit.index(bytes.len() * 8 - 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(Ipv4Packet::parse(&bytes).is_err());

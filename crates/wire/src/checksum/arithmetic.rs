@@ -7,7 +7,8 @@ pub(crate) const SHORT: usize = 64;
 /// Adds two numbers in ones' complement: a carry out of the highest bit is added to the lowest.
 pub(super) const fn add(left: u16, right: u16) -> u16 {
     let (sum, carry) = left.overflowing_add(right);
-    // This cannot overflow: if there is a carry, the sum is less than either summand.
+    // Adding the carry cannot overflow: if there is a carry, `sum` is less than either summand, and
+    // so less than the maximum.
     sum + carry as u16
 }
 

@@ -239,8 +239,9 @@ impl Lanes {
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
         let taken_off = self.add_rest(bytes);
         let lanes = _mm256_add_epi32(self.even, self.odd);
-        // `above` is an upper bound of the sum, and `left` is the sum modulo 2^16. The bound
-        // exceeds the sum by less than 2^16 (see [`Columns`]), so both numbers determine the sum.
+        // `above` is at least the sum, and exceeds it by less than 2^16 (see [`Columns`]). `left`
+        // equals the sum modulo 2^16. So the sum is `above` minus the difference between the two
+        // modulo 2^16.
         let above = _mm256_add_epi32(lanes, _mm256_slli_epi32::<3>(columns.eighths));
         let left =
             _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
@@ -271,8 +272,8 @@ impl Lanes {
             && let Some(mask) = MASK[left..].first_chunk()
             && let Some(block) = even[even.len() - BLOCK..].first_chunk()
         {
-            // This block consists of the last 32 bytes, and overlaps the block before. The mask
-            // clears the words that were added with that block.
+            // `block` is the last 32 bytes of `even`. It overlaps the last whole block, whose words
+            // were already added. The mask clears these words.
             self.add(_mm256_and_si256(load(block), load(mask)));
         }
         let blocks = bytes.len() / BLOCK + usize::from(left > 0);

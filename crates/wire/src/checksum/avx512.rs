@@ -9,8 +9,8 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// The code itself does not use `avx512vbmi2`. Only CPUs since Ice Lake and Zen 4 have this
-// extension. Earlier CPUs reduce their clock rate for 512-bit vectors, so AVX2 is better for them.
+// The code does not use `avx512vbmi2`. It is required only to select CPUs: those since Ice Lake and
+// Zen 4. Earlier CPUs reduce their clock rate for 512-bit vectors, so AVX2 is better for them.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;
@@ -131,7 +131,8 @@ impl Lanes {
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn total(self, length: usize) -> u64 {
-        // `in_pairs` subtracted 32,768 from each word.
+        // `in_pairs` subtracted 32,768 from each word. This number is the sum of all these
+        // subtractions, and is added to the result.
         let taken_off = 32_768 * (length.next_multiple_of(BLOCK) / 2) as u64;
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(self.even, self.odd));
         taken_off.wrapping_add_signed(sum.into())

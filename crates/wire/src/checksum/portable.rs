@@ -28,7 +28,8 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
 /// instructions need.
 #[inline]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
-    // A TCP header with timestamps has 32 bytes, and is summed without a loop.
+    // A common input, the TCP header with timestamps, has exactly 32 bytes. It is summed by the
+    // first arm, without a loop.
     let (front, bytes_behind) = match bytes.split_first_chunk::<32>() {
         Some((front, behind)) => (add_words(0, front.as_chunks().0), behind),
         None => (0, bytes),

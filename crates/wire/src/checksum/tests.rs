@@ -180,8 +180,9 @@ proptest! {
         bytes[..2].copy_from_slice(&checksum.to_be_bytes());
         prop_assert!(Sum::of(&bytes).is_valid());
         bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
-        // In ones' complement, zero and all ones represent the same number. If `wrong` changes one
-        // of them into the other, the wrong checksum is therefore valid.
+        // In ones' complement, zero and all ones represent the same number. So if one of them is
+        // the right checksum, and adding `wrong` yields the other, the changed checksum is valid as
+        // well.
         let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
             || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
         prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());

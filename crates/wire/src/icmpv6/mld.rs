@@ -71,7 +71,8 @@ pub fn has_router_alert(extensions: &[u8]) -> bool {
 fn parse_query(code: u16, group: Ipv6Addr, bytes: &[u8]) -> Result<GroupQuery<'_>, Malformed> {
     let group = (!group.is_unspecified()).then_some(IpAddr::V6(group));
     // The length of a query determines its version (RFC 3810 §8.1): MLDv1 queries have 24 bytes,
-    // MLDv2 queries at least 28.
+    // MLDv2 queries at least 28. `GroupVersion` is named after the versions of IGMP, in which `V2`
+    // corresponds to MLDv1.
     if bytes.len() == SHORT_LENGTH {
         return Ok(GroupQuery {
             version: GroupVersion::V2,

@@ -88,7 +88,8 @@ impl Ipv6Header {
     /// If `bytes` is shorter than [`Ipv6Header::LENGTH`].
     pub fn mark_congestion(bytes: &mut [u8]) {
         let fixed = room::<{ Self::LENGTH }>(bytes);
-        // The ECN field is the lowest two bits of the traffic class.
+        // The ECN field is the lowest two bits of the traffic class, which are bits 4 and 5 of this
+        // byte.
         fixed[1] |= 0x30;
     }
 

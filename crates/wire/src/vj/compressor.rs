@@ -123,8 +123,9 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     if mask & SPECIALS == ECHOED || mask & SPECIALS == ONE_WAY {
         return None;
     }
-    // The special cases are not used if the previous packet had URG: decompressors derived from the
-    // sample code of RFC 1144 do not clear URG in these cases.
+    // RFC 1144 encodes two frequent changes as special cases: echoed terminal traffic, and data in
+    // one direction. They are not used if the previous packet had URG. Decompressors derived from
+    // the sample code of the RFC do not clear URG in these cases.
     let was_urgent = before.has_flag(TcpFlags::URG);
     if mask == SEQUENCE && sequence == data && !was_urgent {
         (mask, numbers) = (ONE_WAY, Numbers::default());

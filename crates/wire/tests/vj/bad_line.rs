@@ -80,15 +80,15 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // After a loss, the sender still sends some more packets before it retransmits, as if it
-        // detected the loss by a timeout.
+        // A sender notices a loss only by a timeout. So after a loss, the simulated sender first
+        // sends some more new packets, and then retransmits.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);
         let mut bytes = line.compress(&packet);
         match random.below(40) {
-            // In the first kind of loss, the framing detects the damage, and the decompressor is
-            // told of it. In the second kind, the packet vanishes without a sign.
+            // A packet is lost in two ways. In case 0, the framing detects damage, and the
+            // decompressor is told of it. In case 1, the packet vanishes without a sign.
             0 => {
                 line.decompressor.note_error();
                 is_behind = true;

@@ -91,8 +91,8 @@ fn echoed_data_is_the_second_special_case() {
         (next.seq, next.ack, next.identification) = (1_010, 2_010, 9);
     };
     is_encoded(&next(identified), 0xab, &[2]);
-    // The sequence number has grown by nine, but the previous packet had ten bytes of data. So this
-    // is no special case.
+    // The sequence number has grown by nine, but the previous packet had ten bytes of data. A
+    // special case would require that these numbers are equal.
     is_encoded(&next(|next| (next.seq, next.ack) = (1_009, 2_009)), 0x8c, &[9, 9]);
 }
 
@@ -141,9 +141,10 @@ fn a_connection_is_named_when_it_changes() {
     };
     line.carry(&segment(1, 1));
     line.carry(&segment(2, 1));
-    // The second connection has slot 1. Within a connection, the identification stays equal,
-    // although it should grow by one. So its difference, zero, is encoded: by the bit I (0x20) and
-    // three bytes.
+    // The first connection has slot 0, and the second has slot 1. The slot is sent only if the
+    // connection changes, which the bit C (0x40) announces. All segments have one identification
+    // instead of counting, so their difference, zero, is encoded: by the bit I (0x20) and three
+    // bytes.
     assert_eq!(line.carry(&segment(2, 2))[0], 0xaf);
     assert_eq!(line.carry(&segment(1, 2))[..2], [0xef, 0]);
     assert_eq!(line.carry(&segment(1, 3))[0], 0xaf);
