@@ -54,8 +54,8 @@ const BARS: [(&str, &str, f64); 25] = [
     ("bulk-acks", "lwip", 2.5),
     ("bulk-acks", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
-    // linerate may take 0.6 times smoltcp's time, so smoltcp must take 1 / 0.6 times linerate's
-    // time.
+    // The target is a time of at most 0.6 times smoltcp's. The number is the inverse ratio:
+    // smoltcp's time divided by linerate's.
     ("ping-pong", "smoltcp", 1.0 / 0.6),
     ("connect", "smoltcp", 1.4),
     ("flows", "linerate-beside", 1.2),

@@ -199,8 +199,8 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // As for every contender, options are set once per host, and the clock is read once per
-        // turn.
+        // All contenders are treated alike: options are set once per host, and the clock is read
+        // once per turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
@@ -311,7 +311,7 @@ impl Pair {
             turn(&mut self.left, now())?;
             let mut time = now();
             self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
-            // Turns continue until both ends have closed. The end that closed first is then in
+            // Both ends take turns until both have closed. The end that closed first is then in
             // TIME-WAIT.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
                 turn(&mut self.left, time)?;

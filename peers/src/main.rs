@@ -190,8 +190,8 @@ type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 /// `wanted` selects all contenders; linerate is always selected.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
-    // A contender is listed once for each kind of link that it supports, so its name may be
-    // repeated.
+    // A contender has an entry for each kind of link that it supports. Repeated names are removed
+    // only for the list in the error message.
     names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence =

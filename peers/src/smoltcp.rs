@@ -226,8 +226,8 @@ impl Pair {
             budget: 0,
         };
         let left = End::new(1, cable(&to_left, &to_right), BATCH);
-        // smoltcp acknowledges at most once per turn. `BulkAcks` needs an acknowledgement for every
-        // two segments, so the receiver then takes two frames per turn.
+        // The workload `BulkAcks` needs an acknowledgement for every two segments. smoltcp
+        // acknowledges at most once per turn, so the receiver takes only two frames per turn.
         let frames = if work == Work::BulkAcks { 2 } else { work.frames_before_answer() };
         let right = End::new(2, cable(&to_right, &to_left), frames);
         Self { left, right, port: FIRST_PORT }
@@ -264,8 +264,8 @@ impl Pair {
                 }
             }
             if written == total {
-                // Nagle's algorithm would hold the final partial segment until a delayed
-                // acknowledgement arrives. Closing the socket sends that segment.
+                // Nagle's algorithm would hold back the final partial segment until a delayed
+                // acknowledgement arrives. Closing the socket sends that segment at once.
                 self.left.socket().close();
             }
             self.left.turn(now);

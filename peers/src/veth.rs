@@ -23,8 +23,8 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     let (near, far) = KernelInterface::create_veth(NEAR, "far").map_err(sentence)?;
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
-        // A new network namespace has the machine's default congestion control. That may be a paced
-        // one, so another one is selected here.
+        // A new network namespace has the machine's default congestion control, which may pace its
+        // segments. Another one is therefore selected here.
         choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;

@@ -220,7 +220,8 @@ impl Pair {
                     stack.tcp_write(now, client, piece)
                 } else {
                     // The contender with bare AF_XDP sockets neither produces nor reads the data.
-                    // For a fair comparison, linerate does neither in measured runs.
+                    // For a fair comparison, linerate does neither in measured runs (without
+                    // `verify`).
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 };
                 match count.map_err(sentence)? {
@@ -253,7 +254,7 @@ impl Pair {
         }
         let processor = stopwatch.elapsed();
         let after = self.frames();
-        // An error means that the connection has already closed.
+        // A connection that has already closed cannot be aborted, so the errors are ignored.
         let _ = self.left.stack_mut().tcp_abort(now, client);
         let _ = self.right.stack_mut().tcp_abort(now, server);
         for _ in 0..4 {

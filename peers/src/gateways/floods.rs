@@ -64,8 +64,8 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
-            // The client of a flood prints a number of packets per second. `answer` reads it as
-            // nanoseconds, which other clients print.
+            // The client of a flood prints packets per second, where other clients print
+            // nanoseconds. `answer` therefore returns this rate as a number of nanoseconds.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();
@@ -146,7 +146,7 @@ fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
 fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (SocketAddrV4, Vec<u8>) {
     let low = (number % 28_000) as u16;
     let source_port = 32_768 + low;
-    // The source of a half-open flood is another address in the client's network.
+    // Packets of a half-open flood come from other addresses in the client's network.
     let neighbor = Ipv4Addr::from_bits(own.to_bits() & !0xff | (16 + number % 200));
     let is_udp = kind == "udp" || kind == "local";
     let destination = if kind == "local" { own } else { FAR };

@@ -131,9 +131,9 @@ pub fn start(words: &[String]) -> Result<(), String> {
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // pasta refuses to run as root and becomes another user. A new user namespace contains no other
-    // user, so none is created if this process is root. Without root, a network namespace needs
-    // one.
+    // A process that is not root needs a new user namespace to create a network namespace. For
+    // root, none is created: pasta refuses to run as root and becomes another user, and a new user
+    // namespace would contain no other user.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;
@@ -235,8 +235,8 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // Memory is measured before the transfers. After them, a gateway holds freed memory that it can
-    // reuse for new flows, so its memory use would not show the cost of a flow.
+    // Memory is measured before the transfers. After transfers, a gateway keeps freed memory and
+    // reuses it for new flows. Its memory use would then not show the cost of a flow.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

@@ -35,8 +35,8 @@ impl TestNetwork {
         let (near, server) =
             Network::behind_veth(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
-        // pasta copies the default route to its clients, so this namespace needs a default route.
-        // The router of the route need not exist.
+        // This namespace needs a default route, because pasta copies it to its clients. The router
+        // of the route need not exist.
         near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER.into()))
             .map_err(|error| error.to_string())?;
         let client = Network::new().map_err(|error| error.to_string())?;

@@ -276,7 +276,8 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // The process that pasta has started may survive pasta, so it is killed too.
+        // pasta has started a process in the client's namespace, which may survive pasta. It is
+        // therefore killed, too.
         if let Some(client) = Pid::from_raw(i32::try_from(self.client).unwrap_or(0))
             && self.has_own_client
         {

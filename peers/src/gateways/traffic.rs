@@ -59,7 +59,8 @@ impl Server {
             let address = listener.local_addr()?;
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // Errors are ignored, because a client may close its connection early.
+                    // Errors of `serve` are ignored, because a client may close its connection
+                    // early.
                     let count = Arc::clone(&count);
                     let serve = move || drop(serve(stream, &count));
                     let _ = thread::Builder::new().stack_size(256 << 10).spawn(serve);

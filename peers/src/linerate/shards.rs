@@ -111,8 +111,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // This thread runs its hosts until all shards have opened their connections. The first
-        // shard must answer the ARP requests of the other shards.
+        // This thread runs its hosts until all shards have opened their connections: if it is the
+        // first shard, it must answer the ARP requests of the others.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }

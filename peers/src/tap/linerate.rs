@@ -151,7 +151,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
 
     fn drop_connection(&mut self) {
         if let Some(handle) = self.connection.take() {
-            // An error means that the connection has already closed.
+            // A connection that has already closed cannot be aborted, so the error is ignored.
             let _ = self.host.stack_mut().tcp_abort(MonotonicClock.now(), handle);
         }
     }

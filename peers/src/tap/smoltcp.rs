@@ -117,7 +117,8 @@ impl TxToken for Leaving<'_> {
             let (before, frame) = memory.split_at_mut(HEADER);
             leave_to_the_kernel(before, &mut frame[..length]);
         }
-        // If the device has no room, the frame is lost like a frame on a wire.
+        // The write fails if the device has no room. The frame is then lost, as on a wire, and TCP
+        // sends it again.
         let _ = rustix::io::write(device, &memory[..header + length]);
         *sent += 1;
         result
@@ -158,7 +159,7 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
 /// Replaces the MSS in a SYN of the peer by the largest value, so that smoltcp sends GSO frames.
 fn allow_large_segments(frame: &mut [u8]) {
     let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
-    // In a SYN of the kernel, the MSS is the first option.
+    // The kernel puts the MSS option first in its SYN, at these offsets.
     if is_syn && frame.get(54..56) == Some(&[2, 4]) {
         frame[56..58].copy_from_slice(&((LARGEST_PACKET - 40) as u16).to_be_bytes());
     }
