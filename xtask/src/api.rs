@@ -124,7 +124,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
 fn items(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut context = String::new();
-    // Members of a public enum or trait are public without `pub`.
+    // True inside a public enum or trait, whose members are public without the word `pub`.
     let mut is_all_public = false;
     let mut lines = source.lines().peekable();
     while let Some(line) = lines.next() {
@@ -155,8 +155,9 @@ fn items(source: &str) -> Vec<String> {
         let opens = item.ends_with('{');
         let item = tidy(&item);
         if is_impl {
-            // An implementation of a trait is listed as one item. Its methods are not listed,
-            // because the trait determines them.
+            // The implementation of a trait is listed, but not its methods, because the trait
+            // determines them. The header of an inherent implementation is only remembered, as
+            // context of its methods.
             context.clone_from(&item);
             if item.contains(" for ") && !item.contains("sealed::") {
                 found.push(item);

@@ -13,7 +13,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let status = command.arg("--").args(arguments).status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // The benchmark has printed the reason of its exit code: 2 for wrong usage, 1 for a failed run.
+    // The exit code of the benchmark is passed on: 2 for wrong usage, 1 for a failed run. The
+    // benchmark has already printed the reason.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

@@ -92,7 +92,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (target, inputs) = match words[..] {
         ["--help" | "-h"] => {
-            // A failed write is ignored, since a closed pipe is not an error.
+            // Printing the usage fails if the output is a closed pipe, such as `| head`. This is no
+            // error.
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }
@@ -130,8 +131,8 @@ fn build(target: &str) -> Result<PathBuf, Error> {
         &machine,
         "--manifest-path",
     ]);
-    // The arguments name the target triple explicitly. So the flags apply to the fuzz program, but
-    // not to build scripts and procedural macros.
+    // The command has `--target`, although it names the triple of this machine. cargo then applies
+    // RUSTFLAGS only to the fuzz program, and not to build scripts and procedural macros.
     let status = command.arg(root().join(MANIFEST)).env("RUSTFLAGS", FLAGS.join(" ")).status();
     let command = || "cargo build".to_owned();
     let status = status.map_err(|source| Error::Start { command: command(), source })?;
@@ -169,7 +170,8 @@ fn execute(program: &Path, target: &Target, inputs: &Inputs) -> Result<ExitCode,
                 fs::create_dir_all(path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
             }
-            // libFuzzer adds new inputs to the first folder, and only reads the other folders.
+            // The first folder is for the inputs that libFuzzer finds. It only reads the second
+            // folder, which has the initial inputs.
             command
                 .arg(format!("-max_total_time={}", u64::from(minutes.get()) * 60))
                 .arg(format!("-max_len={max_length}"))

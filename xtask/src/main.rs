@@ -77,7 +77,8 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--help" | "-h" | "help"] => {
-            // A failed write is ignored, since a closed pipe is not an error.
+            // Printing the usage fails if the output is a closed pipe, such as `| head`. This is no
+            // error.
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }

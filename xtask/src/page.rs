@@ -23,7 +23,7 @@ pub(crate) fn check(page: &Path) -> Result<(), Error> {
     let result = write(&copy, &text.replace("</body>", &script))
         .and_then(|()| write(&frames, &frames_of(&name)))
         .and_then(|()| count_problems(&frames));
-    // Errors are ignored, because the next check overwrites the files.
+    // The temporary files are removed. An error is ignored, because the next check overwrites them.
     let _ = fs::remove_file(&copy);
     let _ = fs::remove_file(&frames);
     match result? {

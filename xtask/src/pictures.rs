@@ -23,8 +23,8 @@ const PAGE: (u32, u32) = (1_000, 1_240);
 /// `sweep` is `None`.
 pub(crate) fn draw(sweep: Option<&str>) -> Result<(), Error> {
     let folder = root().join(FOLDER);
-    // The folder is emptied, so that a new sweep finds no old results. Errors are ignored, because
-    // the folder may not exist yet.
+    // A sweep must not find results of an earlier one, so the folder is emptied. The removal fails
+    // if the folder does not exist, which is ignored.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     let source = match sweep {
@@ -87,7 +87,8 @@ fn terminal(command: &str, text: &str) -> String {
     );
     for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
         let y = MARGIN + (index + 1) * LINE - 5;
-        // An explicit length keeps columns aligned, whichever font displays them.
+        // Each line of text gets an explicit width, so that columns align even if the viewer's font
+        // is wider or narrower.
         let characters = u32::try_from(line.chars().count()).unwrap_or(u32::MAX);
         let length = f64::from(characters) * CHARACTER;
         let colour = if index == 0 { " fill=\"#8ab8ff\"" } else { "" };

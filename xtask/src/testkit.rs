@@ -31,8 +31,8 @@ pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let status = command.status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // The program has printed the reason of its exit code: 2 for wrong usage, 1 for a failed
-    // scenario.
+    // The exit code of the program is passed on: 2 for wrong usage, 1 for a failed scenario. The
+    // program has already printed the reason.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

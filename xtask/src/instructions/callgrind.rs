@@ -19,8 +19,8 @@ pub(crate) fn parse(text: &str) -> Profile {
     let mut names = BTreeMap::new();
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
-    // The line after `calls=` contains the inclusive cost of the called function. It is skipped,
-    // because the called function has its own lines.
+    // True after a line `calls=`: the next line has the cost of the called function, including the
+    // functions it calls. This line is skipped, because the called function has lines of its own.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {

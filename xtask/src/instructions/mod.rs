@@ -208,8 +208,8 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         command.arg(format!("--toggle-collect={DELIVER_DATA}"));
     }
     command.arg(program).args([workload, &amount.to_string()]);
-    // Callgrind counts each byte of `rep movsb` as an instruction, so glibc is told to copy with
-    // vectors.
+    // glibc must copy with vector instructions. It would copy large blocks with `rep movsb`, of
+    // which Callgrind counts each byte as an instruction.
     command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
     let done = run(&mut command)?;
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;
@@ -217,8 +217,8 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
     if workload == DATA_ARM {
-        // `DELIVER_DATA` belongs to the counted program and not to the stack, so the instructions
-        // of this function itself do not count.
+        // `DELIVER_DATA` is a function of the measuring program that calls the stack. Its own
+        // instructions do not belong to the stack, so they are left out.
         profile.remove(DELIVER_DATA);
     }
     Ok((profile, units))

@@ -49,8 +49,9 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
     if is_allowed {
         return None;
     }
-    // A forbidden use of the testkit violates the rule of the testkit, not of the crate that uses
-    // it. The fault therefore quotes the testkit's row.
+    // The message quotes the sentence of the architecture that forbids the use. For the testkit,
+    // this is the testkit's own row, which says which crates may use it. Otherwise it is the row of
+    // the using crate.
     let forbids = if used.name == TESTKIT { arrow::row(TESTKIT)? } else { row };
     Some(Fault::ForbiddenUse {
         name: row.name.to_owned(),

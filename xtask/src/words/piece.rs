@@ -79,7 +79,8 @@ fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
             }
             at = line_end;
             if at < end {
-                // A newline does not belong to any piece.
+                // `at` is at a newline, which belongs to no piece. The next piece begins on the
+                // next line.
                 at += 1;
                 line += 1;
                 line_start = at;
@@ -163,8 +164,8 @@ fn rust_token_length(rest: &str) -> usize {
     }
     let first = first_char_length(rest);
     let Some(body) = rest.strip_prefix('\'') else { return first };
-    // An apostrophe begins a character literal or a lifetime. Only the literal has a second
-    // apostrophe.
+    // An apostrophe begins a character literal, such as `'a'`, or a lifetime, such as `'a`. It is a
+    // literal if a second apostrophe follows the character.
     if body.starts_with('\\') {
         return 1 + length_through(body, "'", true);
     }
