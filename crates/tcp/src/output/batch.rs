@@ -21,7 +21,7 @@ use crate::send::frto::Frto;
 use crate::send::pacing::BURST;
 use core::num::NonZeroU16;
 use linerate_units::Instant;
-use linerate_wire::{SeqNum, Sum, TcpHeader};
+use linerate_wire::{SeqNum, Sum, TcpFlags, TcpHeader};
 
 /// The maximum number of data bytes in a burst, so that it fits an IP packet of the largest size
 /// together with the headers.
@@ -174,6 +174,7 @@ impl Connection {
                 let burst = self.burst_from(piece.seq, full).saturating_sub(1);
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
+            Offload::Segmentation | Offload::ScatterGather if self.loses_flags_in_gso() => 0,
             Offload::Segmentation | Offload::ScatterGather => {
                 // The segment with the final written byte needs PSH, which the link sets only on
                 // the final segment of a GSO frame. So the frame may include this byte, unless a
@@ -187,6 +188,13 @@ impl Connection {
                 0
             }
         }
+    }
+
+    /// Whether the segments of a GSO frame would lose an ECN flag. NICs and kernels clear CWR in
+    /// all segments after the first one (RFC 3168 §6.1.2). With AccECN, CWR is a bit of the ACE
+    /// counter, which every segment must carry (RFC 9768 §3.2.2.2).
+    const fn loses_flags_in_gso(&self) -> bool {
+        self.ecn.echo().contains(TcpFlags::CWR)
     }
 
     /// Whether a GSO frame should wait for more data, because sending a frame costs as much as four
@@ -209,6 +217,7 @@ impl Connection {
             && !self.ack_due
             && !self.preferences.no_delay
             && self.may_burst(piece.seq)
+            && !self.loses_flags_in_gso()
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 

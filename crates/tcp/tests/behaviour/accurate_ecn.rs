@@ -3,8 +3,8 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{
-    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Open, Path, Seeds,
-    State,
+    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Offload, Open,
+    Path, Seeds, State,
 };
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
@@ -401,6 +401,32 @@ fn every_segment_carries_the_current_counter() {
     // The acknowledgement that answers a segment outside the window also carries the counter.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
+}
+
+/// RFC 9768 §3.2.2.2: every segment carries the current ACE counter. NICs and kernels clear CWR in
+/// all segments of a GSO frame after the first one, so there are no GSO frames while CWR is set in
+/// the counter.
+#[test]
+fn no_gso_frame_is_sent_while_the_counter_contains_cwr() {
+    let mut counters_with_frames = Vec::new();
+    for marks in 0..8 {
+        let mut host = server(&ACCEPT);
+        for seq in (0..marks).map(|mark| 1_000 * mark + 1) {
+            host.send_marked(&format!("5. {seq}:{}(1000) ack 1", seq + 1_000));
+            host.pass_time(ms(50));
+        }
+        host.take_sent();
+        assert_eq!(host.try_write(4_000), Ok(4_000));
+        let (now, mut frame) = (host.now, [0; 65_535]);
+        let is_gso = std::iter::from_fn(|| {
+            host.connection.driver().poll_transmit(now, Offload::Segmentation, &mut frame)
+        })
+        .any(|sent| sent.cut.is_some());
+        if is_gso {
+            counters_with_frames.push((5 + marks) % 8);
+        }
+    }
+    assert_eq!(counters_with_frames, [5, 0, 1, 4]);
 }
 
 /// RFC 9768 §3.2: a mark counts if its segment passes the checks of RFC 9293 and RFC 5961. This
