@@ -145,7 +145,8 @@ impl SegmentedBuffer {
         self.ring.give_back_unused(now, needed - self.piece_bytes());
     }
 
-    /// Frees memory of the ring that exceeds `needed` bytes; see [`Ring::give_back`].
+    /// Frees memory of the ring that is not needed if the whole buffer, including its pieces,
+    /// holds `needed` bytes; see [`Ring::give_back`].
     pub(crate) fn give_back(&mut self, needed: usize) {
         self.ring.give_back(needed - self.piece_bytes());
     }

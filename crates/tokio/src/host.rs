@@ -161,7 +161,8 @@ pub(crate) fn turn<T>(
 #[derive(Clone)]
 pub struct Net {
     shared: Arc<Shared>,
-    /// The number of the interface to which calls about one interface apply ([`Net::on`]).
+    /// The number of the interface that [`Net::on`] has selected. Methods that concern a single
+    /// interface, such as those that change its addresses, apply to it.
     interface: u32,
 }
 

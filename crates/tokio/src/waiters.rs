@@ -70,7 +70,8 @@ impl Registry {
         self.forwarder.is_some()
     }
 
-    /// Records the forwarder of the host, which is registered as a listener.
+    /// Records the handle of the host's forwarder: the listener that accepts connections to any
+    /// address.
     pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
         self.forwarder = Some(forwarder);
     }

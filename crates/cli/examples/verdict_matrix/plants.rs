@@ -354,8 +354,8 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
     for buffer in [draw.log(20_000, 60_000), draw.log(60_000, 200_000)] {
         let (delay, why) = (draw.log(5, 40), draw.congestion());
         // The kernel charges a send buffer with twice the size of its data. At most half of
-        // `buffer` is therefore in flight during a round trip, which takes twice `delay`. That
-        // gives the planted rate.
+        // `buffer` is therefore in flight during a round trip, which takes twice `delay`. This
+        // limits the rate to the value that is passed to `path`.
         let path = draw.path(delay, buffer / 2 * 1_000 / (2 * delay));
         let near = set(WMEM, &format!("4096 {} {buffer}", buffer / 2));
         plants.push(with("drawn-send", "send-buffer", why, Kernel { near, ..path }));

@@ -100,8 +100,8 @@ impl SystemCounters {
             let Some((prefix, names)) = names.split_once(':') else { return };
             let Some((_, values)) = values.split_once(':') else { return };
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-                // A field with a negative value is not a counter, such as the setting
-                // `Tcp.MaxConn`.
+                // A field with a negative value, such as the setting `Tcp.MaxConn`, is not a
+                // counter. It does not parse, so it is skipped.
                 if let Ok(value) = value.parse() {
                     self.0.insert(format!("{prefix}.{name}"), value);
                 }

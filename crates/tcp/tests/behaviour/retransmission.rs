@@ -628,8 +628,8 @@ fn the_clock_of_1988_expires_on_its_ticks() {
     host.pass_time(ms(130));
     host.write(1_000);
     host.expect("P. 1:1001(1000) ack 1");
-    // RTO is one second, counted from the write at 0.13 s. The timer expires at the first tick
-    // after it, which is 1.5 s after the start of the connection.
+    // RTO is one second, and the write is at 0.13 s, so RTO ends at 1.13 s. The timer expires at
+    // the next tick of 500 ms: at 1.5 s, which is 1.37 s after the write.
     host.expect_after(ms(1_370), "P. 1:1001(1000) ack 1");
     host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
 }

@@ -290,8 +290,9 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
     }
 }
 
-/// RFC 5927 §7.2: the size of an applied report counts as the largest size that has arrived. A
-/// second report with a smaller size is therefore held, and not applied at once.
+/// RFC 5927 §7.2: after a report has been applied, packets of the reported size count as having
+/// reached the peer. A second report with a smaller size contradicts this, so it is held and not
+/// applied at once.
 #[test]
 fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
