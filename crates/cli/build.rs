@@ -12,15 +12,16 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// Returns the hash of the checked-out commit, with a note if the files of the crates have
+/// Returns the hash of the checked-out commit. A note follows if the files of the crates have
 /// uncommitted changes. Returns `None` outside of a git checkout.
 fn commit() -> Option<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // Cargo runs this program again if one of these paths changes. Git's log of `HEAD` changes with
-    // every commit. The folder of the crates changes with every edit.
+    // The commit and the note must be up to date, so Cargo must run this program again after every
+    // commit and every edit. A commit changes Git's log of `HEAD`, and an edit changes the folder
+    // of the crates.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {

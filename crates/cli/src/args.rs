@@ -88,8 +88,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
     }
 }
 
-/// Allows negative numbers as values of options. The error about `-1` then says that the number is
-/// invalid, and not that `-1` is an unknown flag.
+/// Allows negative numbers as values of options. Without this setting, clap would report `-1` as an
+/// unknown flag. With it, the error says that the number is invalid.
 fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let takes_a_value = arg.get_long().is_some() && arg.get_action().takes_values();
@@ -98,7 +98,7 @@ fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     command.mut_subcommands(numbers_may_be_negative)
 }
 
-/// Shortens clap's message to one line: the error and the remedy.
+/// Shortens clap's error message to one line that contains the error and the remedy.
 fn one_line(error: &clap::Error, command: &str) -> String {
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or(&text);
@@ -111,7 +111,7 @@ fn one_line(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// Returns the option or command that clap suggests in place of a misspelt one; `None` if it
+/// Returns the option, value or command that clap suggests in place of a misspelt one; `None` if it
 /// suggests none.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds =
@@ -123,8 +123,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Returns the full name of the command that `words` call, such as `linerate sweep`, or `linerate`
-/// if `words` name no command.
+/// Returns the full name of the command that the command line `words` calls, such as
+/// `linerate sweep`. Returns `linerate` if `words` name no command.
 fn command_of(command: &clap::Command, words: &[OsString]) -> String {
     let mut named = vec![command];
     for word in words.iter().skip(1) {

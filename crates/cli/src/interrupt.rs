@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn on_signals() -> Result<Interrupt, Failure> {
     let raised = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The handlers of a signal run in the order of registration. The first one ends the process
-        // if the flag is set, and the second one sets the flag. The first signal therefore only
-        // sets the flag, and a second signal ends the process.
+        // The handlers of a signal run in the order of registration. The first handler ends the
+        // process if the flag is set, and the second handler sets the flag. The first signal
+        // therefore only sets the flag, and the next one ends the process.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&raised))
             .and_then(|_| flag::register(signal, Arc::clone(&raised)))
             .map_err(|error| Failure::running(format!("signals cannot be handled ({error})")))?;

@@ -8,7 +8,8 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The reason why a command failed: one line of text, and the kind of fault.
+/// The reason why a command failed: one line of text for the user, and the kind of fault, which
+/// determines the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -16,12 +17,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure that the user or the machine's administrator can resolve (exit code 2).
+    /// Creates a failure whose cause the user or the machine's administrator can remove (exit code
+    /// 2).
     pub(crate) fn input(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Input }
     }
 
-    /// Creates a failure during execution (exit code 1).
+    /// Creates a failure that occurred during execution (exit code 1).
     pub(crate) fn running(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Running }
     }
@@ -31,7 +33,8 @@ impl Failure {
         Self { line: line.into(), fault: Fault::Interrupted }
     }
 
-    /// Appends `what` to the line: what has been done so far, such as the number of saved runs.
+    /// Appends `what` to the line of the failure. `what` says which results exist nevertheless,
+    /// such as the number of saved runs.
     pub(crate) fn and(self, what: &str) -> Self {
         Self { line: format!("{}; {what}", self.line), ..self }
     }
@@ -81,9 +84,9 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
-/// Checks that the requested files can be written, and creates none of them. Commands call this
-/// function before long work, so that the work is not lost to an unwritable file. `cannot` converts
-/// an I/O error to a failure.
+/// Checks that files can be written, and leaves no new file behind. Commands call this function
+/// before long work, whose results would be lost if a file cannot be written. `cannot` converts an
+/// I/O error to a failure.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -91,15 +94,16 @@ pub(crate) fn can_be_written<'a>(
     paths.into_iter().try_for_each(|path| try_to_open(path).map_err(|error| cannot(path, error)))
 }
 
-/// Tests whether a file can be opened for writing, without leaving a change behind.
+/// Tests whether a file can be opened for writing. An existing file is not changed, and a new file
+/// is removed again.
 fn try_to_open(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // The path exists but cannot be found when opened, so it is a symbolic link whose
-                // target does not exist yet. The function then tests whether the target can be
-                // created.
+                // The path exists, but opening it finds no file. It is therefore a symbolic link
+                // whose target does not exist yet. Whether the target can be created is tested in
+                // its place.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }
@@ -110,9 +114,9 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns an error if two results would go to one file. Also returns an error if a result would
-/// overwrite a file in `kept`, the files that the command needs. Devices and pipes may receive
-/// several results.
+/// Checks that no result overwrites another file. Returns an error if two results would go to one
+/// file. Also returns an error if a result would overwrite one of `kept`, the files that the
+/// command needs. Devices and pipes may receive several results.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -137,8 +141,8 @@ pub(crate) fn are_apart<'a>(
     Ok(())
 }
 
-/// Resolves symbolic links in a path, so that two names of one file become equal. The last
-/// component of the path may not exist yet.
+/// Resolves symbolic links in a path, so that paths of one file can be recognised as equal. The
+/// last component of the path may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -162,8 +166,8 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// Converts the error of writing a file to a failure. No data is lost, because the contents can be
-/// computed again. The message therefore only suggests another file name.
+/// Converts the error of writing a file to a failure. The contents of such a file can be computed
+/// again, so no data is lost. The message therefore only suggests another file name.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))
@@ -174,7 +178,8 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_if_read(text).map(|_| ())
 }
 
-/// Prints to standard output. Returns false if standard output is a closed pipe.
+/// Prints to standard output. Returns false if standard output is a closed pipe, so that nothing
+/// more needs to be printed.
 pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
@@ -218,8 +223,8 @@ pub(crate) fn finish(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            // Errors are ignored: if standard error cannot be written, only the exit code shows the
-            // failure.
+            // Errors are ignored: if standard error cannot be written, the exit code alone shows
+            // the failure.
             let _ = writeln!(io::stderr(), "{failure}");
             ExitCode::from(failure.exit_code())
         }

@@ -71,8 +71,8 @@ impl AddressArgs {
     }
 
     /// Returns an error if an option for the address or link of linerate's host is given. Commands
-    /// call it if they use no linerate host on an interface, so that the option would have no
-    /// effect.
+    /// call this method if they use no linerate host on an interface. The option would then have no
+    /// effect, which the user should know.
     pub(crate) fn need_none(&self) -> Result<(), Failure> {
         let given = [
             ("--address", self.address.is_some()),
@@ -114,9 +114,9 @@ pub(crate) struct OwnHostArgs {
 }
 
 impl OwnHostArgs {
-    /// Returns the name of the requested congestion control; `None` if none was requested. Without
-    /// `--on`, the name must be one of the kernel's, otherwise one of linerate's. Returns an error
-    /// for any other name.
+    /// Returns the name of the requested congestion control; `None` if none was requested. Returns
+    /// an error if the TCP in use does not have it. This is the kernel's TCP without `--on`, and
+    /// linerate's TCP with it.
     pub(crate) fn congestion(&self) -> Result<Option<String>, Failure> {
         let Some(name) = &self.congestion else { return Ok(None) };
         let checked = match self.on {
@@ -127,8 +127,8 @@ impl OwnHostArgs {
         Ok(Some(name.clone()))
     }
 
-    /// Returns the network of the command. Without `--on`, it is the kernel's. Otherwise, it is
-    /// that of a new linerate host on the interface.
+    /// Returns the network that the command uses. Without `--on`, it is the kernel's. With `--on`,
+    /// it is a new linerate host on that interface.
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),
@@ -140,14 +140,15 @@ impl OwnHostArgs {
     }
 }
 
-/// Returns the baud rate in `serial:BAUD` as text. This value of `--on` requests a serial line that
-/// the command itself creates. Returns `None` for any other text, such as `serial:DEVICE`.
+/// Returns the text of the baud rate in `serial:BAUD`. This value of `--on` requests a serial line
+/// whose two ends the command itself creates. Returns `None` for any other text, such as
+/// `serial:DEVICE`.
 pub(crate) fn line_of_this_command(text: &str) -> Option<&str> {
     let baud = text.strip_prefix("serial:")?;
     baud.bytes().all(|byte| byte.is_ascii_digit()).then_some(baud)
 }
 
-/// Returns the error for an interface without an address.
+/// Returns the error for an interface on which linerate's host has no address.
 pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     let name = link.interface();
     Failure::input(format!(
@@ -184,7 +185,8 @@ pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     Ok(cidr)
 }
 
-/// Is this a unicast address that a host on an interface can have?
+/// Can a host on an interface have this address? It must be a unicast address, and not a loopback
+/// address.
 pub(crate) const fn is_a_hosts(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

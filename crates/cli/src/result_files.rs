@@ -28,9 +28,9 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Checks that each requested result file can be written and would overwrite nothing that is
-    /// needed. It must not be another result file, the capture file `others`, the scenario file of
-    /// `plan` or a file of the sweep in `folder`. Commands call this method before long work.
+    /// Checks that each requested result file can be written and would overwrite no needed file.
+    /// Needed files are the other result files, the capture file `others`, the scenario file of
+    /// `plan`, and the files of the sweep in `folder`. Commands call this method before long work.
     pub(crate) fn check(
         &self,
         others: Option<&Path>,

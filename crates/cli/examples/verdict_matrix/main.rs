@@ -2,8 +2,8 @@
 //! and prints how often each limit was named.
 //!
 //! A plant is a path with one deliberate limit, such as a small send buffer. Limits of the kernel's
-//! TCP are planted on the loopback device, and between two network namespaces of this process. A
-//! relay with impairments connects their TAP devices, or a veth pair connects the namespaces.
+//! TCP are planted on the loopback device, and between two network namespaces of this process. The
+//! namespaces are connected by a veth pair, or by a relay with impairments between two TAP devices.
 //! Limits of linerate's TCP are planted in simulated networks and inside one process. If
 //! `linerate why` names a limit other than the planted one, the program fails. The answers
 //! `contended` and `not-identified` are no failure.
@@ -33,8 +33,8 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// First argument of the process that keeps a CPU busy half of the time. If a diagnosis runs beside
-/// this process, its name begins with this word.
+/// First argument that makes this program the bystander: a process that keeps a CPU busy half of
+/// the time. Diagnoses beside the bystander have names that begin with this word.
 const BYSTANDER: &str = "bystander";
 
 /// Creates paths with known limits, diagnoses each path with `linerate why`, and prints how often
@@ -73,8 +73,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         bystand();
     }
     let Options { word, folder: kept, seed } = Options::parse();
-    // `unshare` of a user namespace fails if the process has several threads, so no thread may have
-    // been started before.
+    // The program needs a user namespace of its own. The system call for it fails if the process
+    // has several threads, so no thread may have been started before.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
     if let Some(kept) = &kept {

@@ -15,7 +15,7 @@ pub(crate) struct Plant {
 }
 
 impl fmt::Display for Plant {
-    /// Writes the values of the path and the additional arguments of `linerate why`.
+    /// Writes the values that define the path, and the additional arguments of `linerate why`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Simulated(on) | Place::Inside(on) => write!(f, "{on}")?,
@@ -44,8 +44,8 @@ pub(crate) enum Place {
 /// A path between two network namespaces, with the settings of both ends.
 #[derive(Default)]
 pub(crate) struct Kernel {
-    /// Whether a veth pair connects the namespaces, without impairments and with a round trip of
-    /// microseconds. Otherwise a relay connects them.
+    /// Whether a veth pair connects the namespaces. The round trip then takes microseconds, and
+    /// there are no impairments. Otherwise a relay with impairments connects them.
     pub(crate) is_direct: bool,
     /// Impairments of the frames towards the sink (`tx.`) and from it (`rx.`).
     pub(crate) impairments: String,
@@ -68,7 +68,7 @@ pub(crate) struct Kernel {
 }
 
 impl fmt::Display for Kernel {
-    /// Writes the values that are not the defaults.
+    /// Writes the values that differ from the defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", if self.is_direct { "veth" } else { &self.impairments })?;
         for (end, settings, route) in
@@ -114,7 +114,7 @@ fn path(name: &str, limit: &'static str, impairments: &str, why: &str) -> Plant 
     plant(name, limit, Place::Kernel(delayed(impairments)), why)
 }
 
-/// Returns a path with the given impairments, in the default state otherwise.
+/// Returns a path with the given impairments; all its other values are the defaults.
 fn delayed(impairments: &str) -> Kernel {
     Kernel { impairments: impairments.to_owned(), ..Kernel::default() }
 }
@@ -151,8 +151,8 @@ pub(crate) fn fixed() -> Vec<Plant> {
 }
 
 /// Returns plants in which linerate's TCP sends to the kernel's TCP across a TAP device, or to
-/// another linerate host in memory. No plant has a small path MTU, because linerate's TCP discovers
-/// the path MTU within a second.
+/// another linerate host in memory. A small path MTU is not planted: linerate's TCP discovers it
+/// within a second, so it is no limit.
 fn in_process() -> Vec<Plant> {
     let tap = |name, limit, why| plant(name, limit, Place::Inside("tap"), why);
     let stack = |name, limit, why| plant(name, limit, Place::Inside("stack"), why);
@@ -220,7 +220,7 @@ fn over_veth() -> Vec<Plant> {
     ]
 }
 
-/// Returns plants that limit the sender or the receiver.
+/// Returns plants whose limit is at the sender or at the receiver.
 fn at_the_ends() -> Vec<Plant> {
     let ten = || delayed("delay=10ms");
     let five = || delayed("delay=5ms");
@@ -251,7 +251,7 @@ fn at_the_ends() -> Vec<Plant> {
     ]
 }
 
-/// Returns plants that limit the path between the ends.
+/// Returns plants whose limit is on the path between the ends.
 fn on_the_path() -> Vec<Plant> {
     let ring = |frames, micros| Kernel { ring: ring(frames, micros), ..delayed("delay=5ms") };
     let locked = Kernel { near_route: "cwnd lock 10".to_owned(), ..delayed("delay=10ms") };
@@ -271,9 +271,9 @@ fn on_the_path() -> Vec<Plant> {
     ]
 }
 
-/// Returns plants that were first diagnosed after the rules of the diagnosis were finished. Some
-/// rules have been changed since then, so these plants are no longer an independent test. Only
-/// [`drawn`] with a new seed is one.
+/// Returns plants that were first diagnosed when the rules of the diagnosis were finished, as an
+/// independent test. Some rules have been changed since then, so only [`drawn`] with a new seed is
+/// still independent.
 fn held_out() -> Vec<Plant> {
     vec![
         with(
@@ -339,8 +339,8 @@ fn held_out() -> Vec<Plant> {
 /// rules of the diagnosis were not adjusted to any seed, so these plants show whether the rules
 /// also hold for other values.
 ///
-/// The planted limit of each path is far below its other limits. Every other link or buffer allows
-/// at least three times the planted rate.
+/// The planted limit of each path is far below its other limits, so that only one answer is right.
+/// Every other link or buffer allows at least three times the planted rate.
 pub(crate) fn drawn(seed: u64) -> Vec<Plant> {
     let mut draw = Draw(Rand64::new(u128::from(seed)));
     let mut plants = drawn_at_the_ends(&mut draw);
@@ -353,9 +353,9 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for buffer in [draw.log(20_000, 60_000), draw.log(60_000, 200_000)] {
         let (delay, why) = (draw.log(5, 40), draw.congestion());
-        // The kernel charges a send buffer with twice the size of its data. At most half of
-        // `buffer` is therefore in flight during a round trip, which takes twice `delay`. This
-        // limits the rate to the value that is passed to `path`.
+        // The kernel counts twice the size of the data against the send buffer. At most half of
+        // `buffer` is therefore in flight during a round trip, which takes twice `delay`. The
+        // resulting rate is passed to `path`.
         let path = draw.path(delay, buffer / 2 * 1_000 / (2 * delay));
         let near = set(WMEM, &format!("4096 {} {buffer}", buffer / 2));
         plants.push(with("drawn-send", "send-buffer", why, Kernel { near, ..path }));
@@ -459,7 +459,7 @@ fn drawn_in_process(draw: &mut Draw) -> Vec<Plant> {
 struct Draw(Rand64);
 
 impl Draw {
-    /// Returns a number in the range whose logarithm is uniformly distributed.
+    /// Returns a random number from `least` to `most`, whose logarithm is uniformly distributed.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -475,9 +475,9 @@ impl Draw {
         if self.0.rand_u64().is_multiple_of(2) { CUBIC } else { RENO }
     }
 
-    /// Returns a path with this delay in milliseconds. A random half of these paths also has a link
-    /// with a queue, which takes about 50 ms to empty. The rate of this link is three to ten times
-    /// `bytes_per_second`, the planted limit.
+    /// Returns a path with this delay in milliseconds, which must allow far more than the planted
+    /// rate of `bytes_per_second`. A random half of these paths also has a link with three to ten
+    /// times that rate. Its queue takes about 50 ms to empty, and has at least 30 KB.
     fn path(&mut self, delay: u64, bytes_per_second: u64) -> Kernel {
         let bits = bytes_per_second * 8 * self.log(3, 10);
         if self.0.rand_u64().is_multiple_of(2) {

@@ -27,8 +27,8 @@ pub(crate) fn ask(words: &str, json: &Path) -> Result<String, Box<dyn Error>> {
     Ok(verdict["limit"].as_str().unwrap_or("nothing").to_owned())
 }
 
-/// Returns the path of the `linerate` binary, which is in the parent folder of this example's
-/// folder.
+/// Returns the path of the `linerate` binary. Cargo puts it into the parent folder of the folder
+/// with this example.
 fn program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).unwrap_or_else(|| Path::new("."));

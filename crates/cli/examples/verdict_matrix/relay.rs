@@ -21,15 +21,16 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Time that the relay sleeps if it found no frame on either link.
+/// Time for which the relay sleeps when no frame has arrived on either link.
 const TURN: Duration = Duration::from_micros(200);
 /// Maximum number of frames that the relay queues in each direction.
 const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    // Each planted limit gets new namespaces. In shared namespaces, the settings of one planted
-    // limit would affect the next one. So would the metrics of a peer that the kernel caches.
+    // Each planted limit gets new namespaces. In shared namespaces, the kernel settings of one
+    // planted limit would affect the next one. So would the metrics of a peer that the kernel
+    // caches.
     let (near_network, far_network) = (Network::new()?, Network::new()?);
     let relay = if kernel.is_direct {
         connect_by_veth(kernel, &near_network, &far_network)?;
@@ -44,8 +45,8 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
     let words = kernel.sink.clone();
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
-        // The kernel applies some route metrics only from its second connection to a peer on. A
-        // first connection is therefore opened before the diagnosis.
+        // Some route metrics take effect only from the second connection to a peer on. A first
+        // connection is therefore opened before the diagnosis.
         near_network.run(connect_once)?;
     }
     let _hogs = (0..kernel.hogs)
@@ -59,7 +60,7 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
     Ok(named?)
 }
 
-/// Sends a few bytes to the sink.
+/// Opens a connection to the sink, sends a few bytes, and closes it.
 fn connect_once() -> io::Result<()> {
     let mut first = TcpStream::connect((FAR, 1_988))?;
     first.write_all(b"first")?;
@@ -144,7 +145,8 @@ impl Relay {
         let until = Arc::clone(&is_over);
         let ring = ring.map(|ring| BusyRing { ring, free: Instant::now() });
         let thread = thread::spawn(move || {
-            // Errors are ignored: if a device fails, the transfer fails too and reports the error.
+            // Errors are ignored: if a device fails, the transfer also fails, and its error is
+            // reported.
             let _ = carry(near, far, ring, &until);
         });
         Self { is_over, thread }
@@ -156,9 +158,9 @@ impl Relay {
     }
 }
 
-/// Model of a receive ring from which the machine takes frames at a fixed rate. If a frame finds
-/// the ring full, its EtherType is replaced by one that the receiving kernel does not know. The
-/// kernel then drops and counts the frame.
+/// Model of a receive ring from which the machine takes frames at a fixed rate. A frame that finds
+/// the ring full must be dropped and counted by the receiving kernel. To achieve this, its
+/// EtherType is replaced by one that the kernel does not know.
 struct BusyRing {
     ring: Ring,
     /// Time at which the last frame in the ring will have been processed.
@@ -208,8 +210,8 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames of a queue on a link. The link is called even if the queue is empty, because it
-/// then sends frames that it has delayed as an impairment.
+/// Sends all frames of a queue on a link. The link is called even if the queue is empty. It may
+/// hold frames that it has delayed as an impairment, and sends them during the call.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

@@ -46,7 +46,8 @@ struct Sweep {
     runs: Vec<RunRecord>,
 }
 
-/// The fields of a JSON report that a comparison reads. All other fields are computed from these.
+/// The fields of a JSON report that a comparison reads. All other fields of the report are derived
+/// from these, so they are not needed.
 #[derive(Deserialize)]
 struct Document {
     plan: Plan,

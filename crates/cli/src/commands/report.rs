@@ -58,7 +58,8 @@ fn say(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     if args.quiet { Ok(()) } else { output::print(text) }
 }
 
-/// Returns a line about an incomplete sweep, or an empty string for a complete sweep.
+/// Returns a line that says how much of an incomplete sweep has been measured; an empty string for
+/// a complete sweep.
 fn state(sweep: &SavedSweep, folder: &Path) -> String {
     let (done, total) = (sweep.runs.len() as u64, sweep.plan.design().run_count());
     if done >= total {

@@ -1,5 +1,5 @@
-//! `linerate sink`: receives data, prints a line for each sweep and connection, and totals at the
-//! end.
+//! `linerate sink`: receives data from peers. It prints a line for each sweep and each other
+//! connection, and the totals at the end.
 
 use super::sink_metrics::SinkMetrics;
 use crate::amounts::{short_time, small_size};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let tell = |event: &Event| {
         metrics().add(event);
         if !args.quiet && (args.runs || !is_run(event)) {
-            // Errors are ignored: a closed pipe on standard output must not stop the service.
+            // Errors are ignored: the service continues if standard output is a closed pipe.
             let _ = print(&line(event));
         }
     };
@@ -103,8 +103,8 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
             scope.spawn(|| page.serve(interrupt, || metrics().text()));
         }
         let summary = sink.serve(interrupt, &tell);
-        // The thread that serves metrics must end with the service, even if the service failed. The
-        // raised interrupt ends it.
+        // `thread::scope` waits for the thread that serves metrics. Raising the interrupt ends that
+        // thread, even if the service ended because of an error.
         interrupt.raise();
         summary
     });
@@ -154,7 +154,7 @@ fn serve_iperf3(
             }
         }
         if !args.quiet {
-            // Errors are ignored: a closed pipe on standard output must not stop the service.
+            // Errors are ignored: the service continues if standard output is a closed pipe.
             let _ = print(&iperf3_line(event));
         }
     };
@@ -237,8 +237,8 @@ fn sum(summary: &Summary) -> String {
     )
 }
 
-/// Formats an amount of data, the time of its transfer, and the rate. If the time is zero, formats
-/// only the amount, because the rate is undefined.
+/// Formats an amount of data, the time of its transfer, and the rate. If the time is zero, the rate
+/// is undefined, and only the amount is formatted.
 pub(super) fn taken(bytes: u64, time: Duration) -> String {
     let bytes = Bytes::new(bytes);
     if time == Duration::ZERO {

@@ -23,7 +23,8 @@ struct Sum {
 }
 
 impl SinkMetrics {
-    /// Adds the result of a connection or sweep to the counters.
+    /// Counts an event of the sink: a rejected connection, or the end of a connection or of a
+    /// sweep.
     pub(super) fn add(&mut self, event: &Event) {
         let served = match event {
             Event::Rejected { .. } => {

@@ -117,7 +117,7 @@ fn serve(
             }
             Event::Rejected(peer) => format!("{peer} rejected: too many connections\n"),
         };
-        // Errors are ignored: a closed pipe on standard output must not stop the service.
+        // Errors are ignored: the service continues if standard output is a closed pipe.
         let _ = print(&line);
     };
     listening_source.serve(interrupt, &tell).map_err(broken)

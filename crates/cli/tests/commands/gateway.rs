@@ -50,8 +50,8 @@ impl Gateway {
         Self(child, errors)
     }
 
-    /// Returns the address of the metrics. The gateway prints this address as soon as clients can
-    /// connect.
+    /// Waits until clients can connect, and returns the address of the metrics. The gateway prints
+    /// this address at that moment.
     fn metrics(&mut self) -> String {
         let mut line = String::new();
         self.1.read_line(&mut line).unwrap();
@@ -155,7 +155,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
             // A TCP socket reports all errors that this test expects. A UDP socket reports only
-            // `ConnectionRefused`, so UDP is tested only with that error.
+            // `ConnectionRefused`. For this error, the test also uses UDP.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());
@@ -224,8 +224,8 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
         stream.read_exact(&mut [0; 6]).unwrap();
         assert!(get(&metrics).contains("flows{state=\"tcp\"} 1"));
         gateway.interrupt();
-        // The gateway refuses new connections only after it has handled the signal. The test
-        // therefore connects until it is refused.
+        // The gateway refuses new connections only after it has handled the signal, which may take
+        // a moment. The test therefore opens connections until one is refused.
         let mut attempts = 0;
         while let Ok(another) = clients.run(move || TcpStream::connect(server)) {
             drop(another);

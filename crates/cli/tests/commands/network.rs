@@ -71,8 +71,8 @@ fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
         let mut sink = kernels_sink(&far);
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        // A run of 1 TiB never finishes. Every run therefore takes its maximum time, which is a
-        // part of the budget.
+        // A run of 1 TiB cannot finish, so every run takes its maximum time. This time is only a
+        // part of the budget, so runs of several cells fit into it.
         let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
                      --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
@@ -160,8 +160,8 @@ fn kernels_sink(far: &Network) -> Background {
 /// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // The time budget is switched off, because it would end the runs with small buffers before all
-    // bytes arrive.
+    // A sweep to another machine has a time budget by default. It is switched off here, because it
+    // would end the runs with small buffers before all bytes arrive.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =
@@ -220,9 +220,9 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // The sink also uses linerate's TCP. With the kernel's TCP, AF_XDP would receive packets
-        // without complete checksums: the kernel leaves checksums to the device, and a veth device
-        // does not compute them.
+        // The sink also uses linerate's TCP. The kernel's TCP leaves checksums to the device, but a
+        // veth device does not compute them. linerate's AF_XDP link would then receive packets with
+        // incomplete checksums.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -276,9 +276,9 @@ fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
     });
 }
 
-/// Executes `linerate sweep` through the interface `left`, and applies `change` to this interface
-/// after the first run of the sweep. Returns the final line that the command writes to standard
-/// error.
+/// Executes `linerate sweep` through the interface `left`. After the first run of the sweep,
+/// `change` is applied to this interface. Returns the final line that the command writes to
+/// standard error.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

@@ -173,8 +173,8 @@ impl DhcpServer {
             }
             spawned => spawned.unwrap(),
         };
-        // dnsmasq serves clients as soon as it has printed the address range. A thread then reads
-        // all later output, so that a full pipe does not block dnsmasq.
+        // When dnsmasq has printed the address range, it serves clients, and the test can begin. A
+        // thread reads all later output, because a full pipe would block dnsmasq.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("IP range")), "dnsmasq has ended");
         std::thread::spawn(move || lines.for_each(drop));
@@ -258,8 +258,8 @@ fn the_kernel_answers_on_a_tun_device() {
     assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
 }
 
-/// On a TUN device, no neighbour discovery delays the first packet. The kernel must therefore be
-/// able to use its new IPv6 address when that packet arrives.
+/// On a TUN device, no neighbour discovery precedes the first packet. The kernel must therefore
+/// already be able to use its new IPv6 address when that packet arrives, or it would not reply.
 #[test]
 fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
     if !has_tap() {
@@ -320,8 +320,8 @@ fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     });
 }
 
-/// The command creates the capture file only after the device exists and the requests are built.
-/// Even then, it must print nothing but the error.
+/// The command creates the capture file late: the device exists and the requests are built by then.
+/// If the file cannot be written, the command must nevertheless print nothing but the error.
 #[test]
 fn a_capture_that_cannot_be_written_prints_only_the_error() {
     if !has_tap() {
@@ -350,7 +350,7 @@ fn an_unanswered_ping_has_exit_code_1() {
     let words = ["ping", "10.1.2.3", "--address", "10.1.2.9/30", "--count", "1"];
     let (code, _, stderr) = run(&words);
     assert!(code == 2 && stderr.contains("not on the network"), "{stderr}");
-    // No reply can arrive within 1 ns.
+    // No reply can arrive within 1 ns, so the request counts as lost.
     let words = ["ping", "10.1.2.3", "--count", "1", "--timeout", "1ns"];
     let output = linerate(&words).stdout(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -82,8 +82,8 @@ fn unknown_congestion_controls_are_refused() {
     refused(&["source", "--listen", "0", "--congestion", "vegan"], kernels);
     refused(&["sink", "--listen", "127.0.0.1:0", "--congestion", "vegan"], kernels);
     refused(&["sweep", "--on", "kernel", "--congestion", "vegan"], kernels);
-    // The interface does not exist, but the expected error is about the name of the congestion
-    // control. This name must therefore be checked before the interface is opened.
+    // Both the interface and the congestion control do not exist. The error must be about the
+    // congestion control, so its name must be checked before the interface is opened.
     let on = ["--on", "packet:lr-none", "--address", "192.0.2.9/24", "--congestion", "vegan"];
     let ours = "`vegan`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS";
     for command in [&["source", "192.0.2.7"][..], &["sink"]] {
@@ -169,8 +169,8 @@ fn unwritable_files_are_refused() {
 }
 
 /// `--out kept` names an existing file, although it must name a folder. The command detects this
-/// error only after it has checked that the result files are writable. That check must leave no
-/// trace.
+/// error only after it has tested whether the result files are writable. This test must have
+/// created and changed no file.
 #[test]
 fn a_refused_sweep_changes_no_file_and_creates_none() {
     let directory = TempDir::new().unwrap();
@@ -219,8 +219,8 @@ fn results_do_not_overwrite_each_other_or_their_inputs() {
     assert_eq!(before, [kept("x.pkt"), kept("night/runs.jsonl")]);
 }
 
-/// The command must check the files before the long simulation starts, and before it prints
-/// anything.
+/// The command must report unwritable files before it prints anything and before the simulation
+/// starts, which takes long.
 #[test]
 fn unwritable_files_of_simulations_are_refused() {
     let directory = TempDir::new().unwrap();

@@ -80,7 +80,7 @@ fn begin_endless(directory: &Path) -> Child {
 }
 
 /// Kills sweeps at several moments: before the folder exists, when each of its files appears, and
-/// after many runs. If the folder exists, its report must be possible.
+/// after many runs. Whenever the folder exists, `linerate report` must be able to report the sweep.
 #[test]
 fn a_sweep_killed_at_any_moment_is_reported() {
     type Moment = fn(&Path) -> bool;
@@ -114,7 +114,7 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     let folder = directory.path().join("night");
     let mut sweep = begin_endless(directory.path());
     while length(&folder) < 100_000 {
-        // The report is made while the sweep is still running.
+        // This report is made before the sweep is killed, while it is still running.
         is_readable_if_begun(directory.path());
     }
     kill_process(Pid::from_child(&sweep), Signal::KILL).unwrap();
@@ -122,7 +122,8 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     is_readable(directory.path(), "many runs");
 }
 
-/// Asserts that a report of a running sweep is possible as soon as its file of runs exists.
+/// If the running sweep has created its file of runs, asserts that `linerate report` can report the
+/// sweep.
 fn is_readable_if_begun(directory: &Path) {
     if directory.join("night/runs.jsonl").exists() {
         let words = ["report", "night"];

@@ -130,8 +130,8 @@ fn invalid_runs_are_one_line_and_exit_code_2() {
     refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
     refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
     refused(&rss("receiver.nic.queues=5"), "give it 5 processors, or 4 queues");
-    // A second bridge in parallel with the first one closes a forwarding loop, which the simulator
-    // must refuse.
+    // With a second bridge in parallel to the first one, frames could circulate forever. The
+    // simulator must refuse such a loop.
     let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
     let (bridge, after) = bridge.split_once("[programs.first]").unwrap();
@@ -162,8 +162,8 @@ fn more_threads_than_worlds_are_not_started() {
     let words = ["sim", "night", "--diagonal", "--repeat", "1", "--bytes", "1000", "--threads"];
     let night = |threads| {
         let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
-        // The line that ends in `frames a second` depends on the elapsed real time, so it is not
-        // compared.
+        // The line that ends in `frames a second` depends on the elapsed real time. It may differ
+        // between the two outputs, so it is not compared.
         text.lines()
             .filter(|line| !line.ends_with("frames a second"))
             .map(str::to_owned)
@@ -172,8 +172,8 @@ fn more_threads_than_worlds_are_not_started() {
     assert_eq!(night("1"), night("1024"));
 }
 
-/// The test sends the signal as soon as the first frames in the pipe show that the simulation has
-/// started.
+/// The capture file is a pipe. As soon as the test has read the first frames from it, the
+/// simulation is known to run, and the test sends the signal.
 #[test]
 fn ctrl_c_ends_a_run_at_once() {
     let folder = TempDir::new().unwrap();

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Returns the arguments of a sweep with sixteen short runs, which compares every byte and writes
-/// JSON and CSV.
+/// Returns the arguments of a sweep with sixteen short runs on the engine `on`. It compares every
+/// byte and writes JSON and CSV files.
 fn small(on: &str) -> Vec<&str> {
     let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify \
                  --json r.json --csv r.csv";
@@ -31,8 +31,8 @@ fn measures(on: &str) {
     for part in ["4 cells × 4 runs of 64 KiB", "Equal buffers", "All cells, in per cent"] {
         assert!(report.contains(part), "{part}: {report}");
     }
-    // Other tests may occupy the processors during the sweep. The report then says only that the
-    // sweep was contended.
+    // Other tests may occupy the processors during the sweep. The sweep may then be contended, and
+    // the report says only that.
     assert!(report.contains("The best cell is") || report.starts_with("Contended"), "{report}");
     assert!(report.contains("Every byte of every run was compared"), "{report}");
     let document = json(&directory.path().join("r.json"));

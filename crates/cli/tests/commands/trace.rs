@@ -8,21 +8,23 @@ use std::fs;
 use std::net::IpAddr;
 use std::process::Command;
 
-/// Addresses of each IP version: the near address of the router, its far address, the destination,
-/// then `--address` and `--gateway` of linerate's host.
+/// For each IP version: the router's address on the side of linerate's host, its address on the far
+/// side, and the address of the destination. `--address` and `--gateway` of linerate's host follow.
 const PATHS: [([&str; 3], [&str; 2]); 2] = [
     (["10.5.0.1", "10.6.0.1", "10.6.0.2"], ["10.5.0.9/24", "10.5.0.1"]),
     (["2001:db8:5::1", "2001:db8:6::1", "2001:db8:6::2"], ["2001:db8:5::9/64", "2001:db8:5::1"]),
 ];
 
-/// Turns off duplicate address detection, during which the kernel does not use a new address.
+/// Turns off duplicate address detection. The kernel does not use a new IPv6 address while it runs,
+/// and the test would have to wait.
 fn use_addresses_at_once(interface: &KernelInterface) {
     let setting = format!("/proc/sys/net/ipv6/conf/{}/dad_transmits", interface.name());
     fs::write(setting, "0").unwrap();
 }
 
-/// Creates a TAP device `lab0`, and a host in another namespace. The kernel behind the device is
-/// the router to this host. Returns `None` if this machine cannot create the device.
+/// Creates a TAP device `lab0` for linerate's host, and a destination host in another namespace.
+/// The kernel behind the device is the router between them. Returns `None` if this machine cannot
+/// create the device.
 fn networks() -> Option<Network> {
     let mut ip = Command::new("ip");
     let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();

@@ -53,8 +53,8 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     let name = file.to_str().unwrap();
     let words = ["why", "--on", "sim:10-gbe-pair", "--set", "sender.machine.scale=8", "--watch"];
     let mut watch = Background::start(&[&words[..], &["--prometheus", name]].concat());
-    // The command prints the line of a verdict before it writes the file of that verdict. After the
-    // second line, the file of the first verdict therefore exists.
+    // The command prints the line of a verdict before it writes the file of that verdict. When the
+    // test has read the second line, the file of the first verdict must exist.
     for _ in 0..2 {
         let line = watch.line();
         assert!(line.starts_with("sender-cpu: "), "{line}");
@@ -80,8 +80,8 @@ fn why_inside(on: &str) -> (String, serde_json::Value) {
     let verdict: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let limit = verdict["limit"].as_str().unwrap();
-    // Other work on the machine may prevent the diagnosis from naming a limit, but must not lead to
-    // a wrong limit.
+    // If the test runs beside other work, the diagnosis may name no limit. It must not name a wrong
+    // one.
     assert!(["send-buffer", "contended", "not-identified"].contains(&limit), "{said}{errors}");
     let sender = &verdict["runs"][0]["sender"];
     assert_eq!(sender["connection"]["send_buffer"], 32 << 10, "{sender}");
@@ -120,7 +120,7 @@ fn a_port_in_use_is_one_line_and_exit_code_2() {
 
 #[test]
 fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
-    // The listener of this port is dropped at once, so connections to the port are refused.
+    // The listener is dropped at once, so that connections to its port are refused.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mail_server = mail_server().to_string();
     for (words, expected) in [
@@ -155,8 +155,8 @@ fn mail_server() -> SocketAddr {
     thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
-        // The server reads all data before it closes the socket. With unread data, the kernel would
-        // send a reset, and the peer could lose the greeting.
+        // The server reads all data before it closes the socket. If data were unread, the kernel
+        // would send a reset, and the peer could lose the greeting.
         std::io::copy(&mut peer, &mut std::io::sink()).unwrap_or_default();
     });
     address

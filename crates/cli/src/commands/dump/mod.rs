@@ -41,7 +41,8 @@ pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
     let numbers = (!args.absolute).then(SequenceNumbers::default);
     if args.file.as_os_str() == "-" {
-        // Standard input may be a live capture, so every packet is printed as soon as it is read.
+        // Standard input may be a live capture. Each packet is therefore printed as soon as it is
+        // read, and not only when a buffer is full.
         let reader = CaptureReader::new(io::stdin().lock());
         return dump(reader, true, numbers, interrupt, failure);
     }
@@ -113,9 +114,9 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Writes the seconds since the first packet of the file, to the nanosecond. The value is negative
-/// if the packet was captured before the first one: packets of several interfaces may not be in the
-/// order of their times.
+/// Writes the time of a packet: the seconds since the first packet of the file, to the nanosecond.
+/// Packets of several interfaces may not be in the order of their times. If a packet was captured
+/// before the first one in the file, its time is negative.
 fn write_time(
     f: &mut fmt::Formatter<'_>,
     time: Option<Duration>,

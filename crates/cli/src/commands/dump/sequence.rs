@@ -1,4 +1,5 @@
-//! Relative sequence numbers: the initial sequence number of each direction of each connection.
+//! Relative sequence numbers. Numbers are printed relative to a base for each direction of each
+//! connection, normally its initial sequence number.
 
 use linerate_link::capture_file::{LinkType, Packet};
 use linerate_wire::{
@@ -8,8 +9,8 @@ use linerate_wire::{
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of directions whose sequence numbers are remembered. Segments of other directions
-/// are printed with absolute numbers.
+/// Maximum number of directions whose bases are stored, to bound the memory. Segments of further
+/// directions are printed with absolute numbers.
 const MAX_DIRECTIONS: usize = 1 << 18;
 
 /// One direction of a connection.
@@ -25,10 +26,10 @@ struct Direction {
 pub(super) struct SequenceNumbers(HashMap<Direction, SeqNum>);
 
 impl SequenceNumbers {
-    /// Returns the numbers to subtract from the sequence and acknowledgement number of a packet
-    /// (the bases), as tcpdump chooses them. The base of a direction is the sequence number of its
-    /// SYN or of its first captured segment. The number from which a base is taken is itself
-    /// printed unchanged.
+    /// Returns the bases of a packet: the numbers to subtract from its sequence number and from its
+    /// acknowledgement number. Bases are chosen as in tcpdump: the base of a direction is the
+    /// sequence number of its SYN or of its first captured segment. A number that is itself taken
+    /// as a base is printed unchanged.
     pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
         let bytes = match packet.link_type {
             LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
@@ -57,9 +58,9 @@ impl SequenceNumbers {
         }
         let seq = self.base(Direction { from, to }, segment.seq);
         let has_ack = flags.contains(TcpFlags::ACK);
-        // The other direction may have no base yet, because its SYN was not captured. This number
-        // is then taken as the acknowledgement of that SYN. A SYN occupies one sequence number, so
-        // the base is one less.
+        // If the SYN of the other direction was not captured, that direction may have no base yet.
+        // This acknowledgement number is then assumed to acknowledge the SYN. A SYN occupies one
+        // sequence number, so the base is one less.
         let ack = if has_ack {
             self.base(Direction { from: to, to: from }, segment.ack - 1)
         } else {

@@ -20,7 +20,7 @@ const CLIENT: u32 = 13;
 pub(super) struct Addresses {
     /// The address of the gateway, with the prefix length of the clients' network.
     pub(super) gateway: IpCidr,
-    /// The address at which the gateway answers DNS queries.
+    /// The address at which clients reach the gateway's DNS server.
     pub(super) name_server: IpAddr,
     /// The address of the client, with the prefix length of the clients' network.
     pub(super) client: IpCidr,
@@ -31,8 +31,9 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     let mut gateways = args.address.clone();
     let is_small = mtu < SMALLEST_IPV6_MTU;
     if gateways.is_empty() {
-        // A kernel without IPv6 cannot configure an IPv6 address. On such a kernel, the default
-        // addresses contain only IPv4, and `--address` must request IPv6 explicitly.
+        // A kernel without IPv6 cannot configure an IPv6 address. The default addresses then
+        // contain only IPv4, so that the gateway works without options. An IPv6 address that
+        // `--address` requests still leads to an error.
         let has_ipv6 = !is_small && Path::new("/proc/sys/net/ipv6").exists();
         gateways = GatewayConfig::default().addresses;
         gateways.retain(|gateway| has_ipv6 || gateway.address().is_ipv4());
@@ -57,7 +58,8 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     Ok(addresses)
 }
 
-/// Returns an error if an option gives two addresses of one IP version.
+/// Returns an error if an option gives two addresses of one IP version. `option` is its name, and
+/// `given` are the addresses.
 fn check_versions(option: &str, given: impl Iterator<Item = IpAddr>) -> Result<(), Failure> {
     let (ipv4, ipv6): (Vec<_>, Vec<_>) = given.partition(IpAddr::is_ipv4);
     for (version, given) in [("IPv4", ipv4), ("IPv6", ipv6)] {
@@ -94,8 +96,8 @@ fn of_version(gateway: IpCidr, clients: &[IpAddr]) -> Result<Addresses, Failure>
     Ok(Addresses { gateway, name_server, client })
 }
 
-/// Returns the address `distance` above the gateway's address, or an error if the network of the
-/// clients has no such host address.
+/// Returns the address `distance` above the gateway's address. Returns an error if no host in the
+/// network of the clients can have this address.
 fn after(gateway: IpCidr, distance: u32) -> Result<IpAddr, Failure> {
     let next: IpAddr = match gateway.address() {
         IpAddr::V4(own) => Ipv4Addr::from_bits(own.to_bits().wrapping_add(distance)).into(),

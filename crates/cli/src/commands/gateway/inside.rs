@@ -14,8 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Transmit queue length of the device, in packets for each of its queues. A queue stores packets
-/// from the clients while the gateway is busy.
+/// Length of each transmit queue of the device, in packets. A queue stores packets from the clients
+/// while the gateway is busy.
 const QUEUE: u32 = 1_000;
 
 /// Opens the TUN device, passes its descriptors to the gateway, and executes the user's program.
@@ -43,8 +43,8 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
 fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), InterfaceError> {
     KernelInterface::loopback()?.set_up()?;
     let pairs = || args.addresses.as_chunks().0.iter();
-    // Containers often disable IPv6 by default. It is therefore enabled explicitly if a client has
-    // an IPv6 address.
+    // Containers often disable IPv6 by default, so an interface with an IPv6 address needs IPv6 to
+    // be enabled explicitly.
     if pairs().any(|[client, _]| client.address().is_ipv6()) {
         interface.enable_ipv6()?;
     } else {

@@ -94,7 +94,8 @@ fn relay<L: Link + Readiness>(
     let relayed = gateway.run(drain.as_fd(), end);
     let Some(child) = child else {
         let counters = match relayed {
-            // A client that closes the Unix stream ends the gateway normally.
+            // A virtual machine ends by closing the Unix stream. This is no error, so the gateway
+            // ends normally.
             Err(GatewayError::Link(_)) if args.unix.is_some() => gateway.counters(),
             relayed => relayed.map_err(failed)?,
         };
@@ -159,5 +160,6 @@ fn failed(error: GatewayError) -> Failure {
 
 /// Name of the interface that the command creates inside a namespace.
 const INTERFACE: &str = "lr0";
-/// MTU of the created interface in bytes: nearly the largest IP packet, so that GSO frames fit.
+/// MTU of the created interface in bytes. It is nearly the size of the largest IP packet, so that
+/// whole GSO frames fit.
 const LARGE_MTU: usize = 65_520;

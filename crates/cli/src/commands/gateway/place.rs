@@ -24,7 +24,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Returns a descriptor that is readable when the program has ended.
+    /// Returns a descriptor that becomes readable when the program ends, for use in `poll`.
     pub(super) fn exit(&self) -> BorrowedFd<'_> {
         self.exit.as_fd()
     }
@@ -47,9 +47,9 @@ fn cannot_wait(error: &io::Error) -> Failure {
 }
 
 /// Starts a process that opens a TUN device inside the namespace of the clients and passes the
-/// device back. Returns the device, and the user's program if the process executes a program. If
-/// the process fails, it prints the reason itself, and this function returns its exit code as the
-/// inner error.
+/// device back. Returns the device. Also returns the user's program, if the command line names one,
+/// which the process executes afterwards. If the process fails, it prints the reason itself. This
+/// function then returns the exit code of the process as the inner error.
 pub(super) fn open_inside(
     args: &GatewayArgs,
     addresses: &[Addresses],
@@ -58,8 +58,8 @@ pub(super) fn open_inside(
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
-    // FD_CLOEXEC is cleared, so that the child process inherits this descriptor. No other child
-    // inherits it, because no other thread starts a process at this time.
+    // FD_CLOEXEC is cleared, so that the child process inherits this descriptor. No other child can
+    // inherit it by mistake, because no other thread starts a process at this time.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
@@ -92,7 +92,8 @@ pub(super) fn open_inside(
     Ok(Ok((tap, Some(Child { process, exit }))))
 }
 
-/// Waits for the first program that connects to a new socket at `path`.
+/// Creates a Unix socket at `path`, and waits for the first program that connects to it. Returns
+/// the stream to this program.
 pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     let cannot = |error: io::Error| {
         Failure::input(format!(
@@ -102,8 +103,8 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     };
     let listener = UnixListener::bind(path).map_err(cannot)?;
     let stream = listener.accept().map_err(cannot);
-    // Only one client is served, and its stream stays open without the path. The path is removed,
-    // so that no other program can connect.
+    // Only one client is served, so the path is removed, and no other program can connect. The
+    // stream stays open without the path.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
 }

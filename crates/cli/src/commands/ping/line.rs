@@ -32,8 +32,8 @@ const fn describe(config: &SerialConfig) -> &'static str {
     }
 }
 
-/// Returns the address of linerate's host. Returns an error if a server would have to provide it,
-/// because a serial line has no DHCP server.
+/// Returns the address of linerate's host. Returns an error if the options request an address from
+/// a server, because a serial line has no DHCP server.
 pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
     series.own.ok_or_else(no_server)
 }
@@ -49,8 +49,8 @@ pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConf
     config.map_err(|error| Failure::input(error.to_string()))
 }
 
-/// Calls `work` with the near end of a new serial line. A host at the far end, with the address of
-/// the destination, answers echo requests and serves TCP's echo port.
+/// Creates a serial line, and calls `work` with its near end. A linerate host at the far end has
+/// the address of the destination. It answers echo requests and serves TCP's echo port.
 pub(super) fn with_neighbour<T>(
     series: &Series<'_>,
     config: &SerialConfig,
@@ -71,8 +71,8 @@ pub(super) fn with_neighbour<T>(
         let outcome = work(near);
         stop.raise();
         match neighbour.join() {
-            // The near end closes the line when its work is done. The far end then reports a link
-            // error, which is expected and therefore ignored.
+            // When `work` is done, the near end of the line is closed. The host at the far end then
+            // reports a link error, which is expected and therefore ignored.
             Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
             Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -80,13 +80,13 @@ pub(super) fn with_neighbour<T>(
     })
 }
 
-/// Adapts a host's configuration to a serial line. RFC 1144 compression saves most if the IPv4
-/// identification increases by one with each packet (§3.2.2), so packets are counted. It cannot
-/// compress segments with timestamps, so these are off.
+/// Adapts a host's configuration to a serial line. RFC 1144 compression cannot compress segments
+/// with timestamps, so timestamps are off. It saves most if the IPv4 identification increases by
+/// one with each packet (§3.2.2), so packets are counted.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;
-    // Each acknowledgement is delayed, so that the segment with the echoed character carries it.
+    // Each acknowledgement is delayed, so that it travels in the segment with the echoed character.
     // This saves a packet for each character.
     config.tcp.acks = linerate_tcp::AckRule::Modern { quick: 0 };
     config

@@ -90,8 +90,8 @@ impl Series<'_> {
     }
 }
 
-/// Sends the echo requests. Prints the headline only after the first request is sent, so that a
-/// failure to send this request prints only the error.
+/// Sends the echo requests. The headline is printed only after the first request has been sent. If
+/// this request cannot be sent, the command therefore prints only the error.
 fn send_requests<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,
@@ -109,8 +109,8 @@ fn send_requests<L: Link + Readiness>(
         }
     };
     let tell = |answer: &Answer| {
-        // A closed pipe on standard output stops the command. If there is a capture file, the
-        // command continues, because the file still needs frames.
+        // If standard output is a closed pipe, the replies can no longer be read, so the command
+        // ends. With a capture file, it continues, because the file still needs frames.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }

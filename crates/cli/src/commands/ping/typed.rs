@@ -16,7 +16,8 @@ use std::net::SocketAddr;
 /// Default number of characters to type.
 const COUNT: u64 = 20;
 
-/// Types the characters, and prints how many bytes and milliseconds each character took.
+/// Types the characters one by one, and prints a table of the bytes and the time that each
+/// character took until its echo.
 pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     match &series.args.own.on {
         On::Line(baud) => on_own_line(series, *baud),
@@ -27,8 +28,9 @@ pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Types to a second linerate host in this process. If `--header-compression` is absent, all
-/// characters are typed twice: with header compression and without it.
+/// Types to a second linerate host in this process, over a serial line. If `--header-compression`
+/// is absent, all characters are typed twice, with header compression and without it, so that the
+/// user can compare them.
 fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let usual = configuration(series, baud)?;
     let configs = match series.args.own.link.header_compression {
@@ -89,9 +91,10 @@ fn heading(series: &Series<'_>, line: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Formats a row of the table, for characters typed with or without header compression. The row
-/// contains the bytes for each echoed character in both directions: first those of the packets,
-/// then those on the line, with framing. The echo times in milliseconds follow.
+/// Formats a row of the table. `header_compression` says whether the characters were typed with
+/// header compression. For each echoed character, the row contains the bytes of the packets in both
+/// directions. The bytes on the line follow, which include framing, and then the echo times in
+/// milliseconds.
 fn row(header_compression: bool, tally: &TypedTally) -> String {
     let mut row = format!("{:<11}", if header_compression { "on" } else { "off" });
     let counts = |direction: &DirectionCounters| [direction.compressed_bytes, direction.line_bytes];

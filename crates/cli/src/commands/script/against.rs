@@ -23,7 +23,8 @@ impl Against {
         }
     }
 
-    /// Prepares the process for the runs: tests of the kernel need a private network namespace.
+    /// Prepares the process for running scripts. To test the kernel, it enters a private network
+    /// namespace.
     pub(super) fn prepare(self) -> Result<(), Failure> {
         match self {
             Self::Stack => Ok(()),
@@ -33,8 +34,8 @@ impl Against {
         }
     }
 
-    /// Does a script take more real time than `longest`? A script against linerate's host never
-    /// does, because it runs in virtual time.
+    /// Does a script take more real time than `longest`? Only a script against the kernel can.
+    /// Against linerate's host, a script runs in virtual time.
     pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
         self == Self::Kernel && file.script.least_time() > longest
     }

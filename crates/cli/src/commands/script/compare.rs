@@ -131,8 +131,8 @@ fn tell(
     Ok(())
 }
 
-/// Formats the result of a script on one host: `passed`, or the number of the script line that
-/// ended the run.
+/// Formats the result of a script on one host: `passed`, or the number of the line in the script at
+/// which the run ended.
 fn place(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "passed".to_owned(),

@@ -21,7 +21,8 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Creates the row of a script file that cannot be read.
+    /// Creates the row for a script file that cannot be read, and whose script was therefore not
+    /// run.
     pub(super) const fn unread(file: &'a str, against: &'a str, verdict: &'a Verdict) -> Self {
         Self { file, against, verdict, seconds: 0.0, packets: 0 }
     }
@@ -63,9 +64,9 @@ impl Capture {
     }
 
     pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
-        // A script for IPv4 may be translated to IPv6. Its packets then become longer and can
-        // exceed the MTU of the script, so the largest packet determines the MTU in the capture
-        // file.
+        // The packets of a script for IPv4 that is translated to IPv6 become longer, and can exceed
+        // the MTU that the script sets. If so, the capture file states the length of the longest
+        // packet as the MTU.
         let longest = report.trace.iter().map(|packet| packet.bytes.len()).max().unwrap_or(0);
         let mtu = usize::from(named.script.settings.mtu).max(longest);
         let capabilities = Capabilities::new(Medium::Ip, mtu);
@@ -78,8 +79,8 @@ impl Capture {
                 bytes: &packet.bytes,
             });
         }
-        // Times in a capture file should not decrease. The packets of the next script therefore
-        // begin after those of this script.
+        // Each script starts at time zero, but times in a capture file should not decrease. The
+        // duration of this script is therefore added to the times of the next one.
         self.begin += report.took;
     }
 

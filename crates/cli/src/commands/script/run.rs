@@ -123,7 +123,8 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     judge(&outcomes)
 }
 
-/// Prints the output of a script, and where the script failed. Returns true if the script passed.
+/// Prints the text that a script has printed and, if the script did not pass, where and why it
+/// ended. Returns true if the script passed.
 pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Result<bool, Failure> {
     for line in report.printed.lines() {
         page.line(format_args!("{}: {line}", named.name))?;

@@ -57,7 +57,8 @@ fn reasons(outcomes: &[Outcome<'_>]) -> Vec<String> {
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    // A reason may quote the script, whose control characters must not reach the terminal.
+    // A reason may quote the script. Control characters in the quotation are replaced, because they
+    // must not reach the terminal.
     let shown = |what: &str| what.replace(char::is_control, "\u{fffd}");
     reasons.iter().map(|(what, count)| format!("  {count} refused: {}", shown(what))).collect()
 }
@@ -67,8 +68,8 @@ pub(super) fn scripts(count: usize) -> String {
     format!("{count} {}", if count == 1 { "script" } else { "scripts" })
 }
 
-/// Returns an error if a script did not pass. If some scripts failed and others were refused, the
-/// error is that of the failed scripts.
+/// Returns an error if a script did not pass. If some scripts failed and others were refused, it is
+/// the error for failed scripts.
 pub(super) fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     let any = |is: fn(&Verdict) -> bool| outcomes.iter().filter_map(|row| row.1).any(is);
     if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {

@@ -1,6 +1,6 @@
-//! `linerate sim controls`: repeats the simulation of the machines of 1988, each time with one
-//! property of the model removed or changed. A large effect on throughput reveals a cause of the
-//! results.
+//! `linerate sim controls`: finds causes of the results of 1988. The simulation of that year's
+//! machines is repeated, each time with one property of the model removed or changed. A property
+//! with a large effect on throughput is a cause.
 
 use super::night::threads;
 use crate::amounts::{size, small_count};

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        // A single run has no partial result to report, so Ctrl-C may end the process at once.
+        // An interrupted run has no partial result to report. It is therefore started without a
+        // signal handler, so that Ctrl-C ends the process at once.
         SimCommand::Run(args) => run::run(args),
         SimCommand::Night(args) => night::run(args, &on_signals()?),
         SimCommand::Controls(args) => controls::run(args, &on_signals()?),

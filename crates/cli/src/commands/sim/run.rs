@@ -83,7 +83,7 @@ enum FamilyArg {
 }
 
 impl RunArgs {
-    /// Returns the changed parameters of the scenario, each as `KEY=VALUE`.
+    /// Returns the parameters of the scenario that the options change, each as `KEY=VALUE`.
     fn changes(&self) -> Vec<String> {
         let family = self.family.map(|family| match family {
             FamilyArg::Ipv4 => "family=ipv4".to_owned(),

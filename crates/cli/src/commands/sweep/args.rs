@@ -191,7 +191,8 @@ impl On {
         Self { kind, scenario: None, link: None, baud: None }
     }
 
-    /// Does `plan` use this engine, with the same scenario, interface or baud rate as this value?
+    /// Does `plan` use the engine that this value names, with an equal scenario, interface or baud
+    /// rate?
     fn is_of(&self, plan: &Plan) -> bool {
         let link = plan.host.as_ref().map(|host| &host.link);
         (self.kind, self.baud) == (plan.on, plan.baud)
@@ -269,7 +270,7 @@ impl SweepArgs {
         u16::try_from(mtu).unwrap_or(u16::MAX)
     }
 
-    /// Returns the plan of `base`, in which the options of the command line replace values of
+    /// Returns the plan that results if the options of the command line replace the values of
     /// `base`.
     fn plan_from(&self, base: Draft) -> Result<Plan, Failure> {
         let draft = Draft { host: self.host(base.host.as_ref())?, ..changed(base, self) };
@@ -277,15 +278,16 @@ impl SweepArgs {
     }
 
     /// Returns the configuration of linerate's host for a sweep on an interface; `None` for other
-    /// engines. `kept` is the host of a resumed plan; given options replace its values.
+    /// engines. `kept` is the host in the plan of a resumed sweep. Options that are given replace
+    /// its values.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
         let LinkArgs { vlan, header_compression } = self.address.link;
         let Some(link) = link else {
             // `need_none` refuses options that apply only to an interface. `--header-compression`
-            // is left out of its check, because it also applies to `serial:BAUD`. `Plan::new`
-            // checks that option instead.
+            // also applies to `serial:BAUD`, so it is removed before this check. `Plan::new` checks
+            // it later.
             let link = LinkArgs { vlan, header_compression: None };
             return AddressArgs { link, ..self.address.clone() }.need_none().map(|()| None);
         };
@@ -313,8 +315,9 @@ impl SweepArgs {
                 folder.display()
             ))
         };
-        // The engine is compared first, so that the error names `--on` if it differs. Otherwise the
-        // error would name another saved option, which has no meaning on the new engine.
+        // The engine is compared first. If it differs, the error must name `--on`. Otherwise it
+        // would name a saved option that has no meaning on the new engine, although the user did
+        // not give it.
         if self.on.as_ref().is_some_and(|on| !on.is_of(kept)) {
             return Err(differs("--on"));
         }
@@ -323,7 +326,7 @@ impl SweepArgs {
     }
 }
 
-/// Returns the option that sets a field of the plan, for error messages.
+/// Returns the name of the option that sets a field of the plan, for error messages.
 fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
@@ -333,7 +336,8 @@ fn flag_of(field: &str) -> String {
     }
 }
 
-/// Returns `base` with the values of the given options. Options of linerate's host are not applied.
+/// Returns `base`, in which the options of the command line replace values. Options of linerate's
+/// host are not applied; `SweepArgs::host` applies them.
 fn changed(base: Draft, args: &SweepArgs) -> Draft {
     let compression = args.address.link.header_compression.map(bool::from);
     Draft {
@@ -341,8 +345,8 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
         baud: base.baud,
-        // In a sweep on an interface, header compression is a setting of `host`. This field then
-        // keeps the value of `base`.
+        // In a sweep on an interface, header compression is a setting in `host`, so the option does
+        // not change this field.
         header_compression: compression
             .filter(|_| base.on != BenchKind::Interface)
             .or(base.header_compression),

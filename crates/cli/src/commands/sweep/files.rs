@@ -20,6 +20,7 @@ pub(super) fn new_folder(plan: &Plan) -> PathBuf {
     let again = (2..).map(|attempt| format!("{name}-{attempt}"));
     let names = std::iter::once(name.clone()).chain(again);
     let mut paths = names.map(|name| Path::new("linerate-out").join(name));
-    // The sequence is endless, so a free name is always found.
+    // The sequence of names is endless, so a free name is always found and the default is never
+    // used.
     paths.find(|path| !path.exists()).unwrap_or_default()
 }

@@ -22,8 +22,8 @@ use std::io::{self, Write};
 /// files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
-    // The first word of the command line, the path of the program, is replaced by `linerate`,
-    // because it does not affect the result.
+    // The sweep saves its command line. The first word, the path of the program, does not affect
+    // the result, so it is replaced by `linerate`.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
     if !args.quiet {
@@ -41,8 +41,8 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, args)
 }
 
-/// Prints the estimated duration of the remaining runs, if the sweep uses a serial line. The bit
-/// rate of the line determines this duration.
+/// If the sweep uses a serial line, prints how long the remaining runs will take. The bit rate of
+/// the line determines this duration in advance.
 fn tell_serial_time(store: &Store) {
     let (plan, runs) = (store.plan(), store.remaining().len());
     if let (Some(baud), Some(time)) = (plan.baud, plan.serial_time()) {
@@ -59,8 +59,8 @@ fn tell_serial_time(store: &Store) {
     }
 }
 
-/// A sweep in progress: the store with its complete runs, and the engine that makes the remaining
-/// ones.
+/// A sweep in progress: the store of its runs, and the engine (bench) that makes the remaining
+/// runs.
 struct Night {
     store: Store,
     /// The engine; `None` if all runs are complete.
@@ -106,7 +106,8 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     }
 }
 
-/// Formats the error line of a sweep that ended early: the cause, and how to resume it.
+/// Converts the error that ended a sweep early to a failure. Its line gives the cause, and the
+/// command that resumes the sweep.
 fn ended_early(error: NightError, store: &Store) -> Failure {
     let kept = format!(
         "{} of {} runs are saved, continue with `linerate sweep --resume {}`",

@@ -1,5 +1,5 @@
 //! The progress display of a sweep on standard error. On a terminal, it is a bar or a live heat
-//! map; otherwise it consists of lines of text.
+//! map. If standard error is not a terminal, it consists of lines of text.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation};
@@ -22,7 +22,7 @@ pub(super) struct ProgressDisplay {
     show: Display,
     folder: PathBuf,
     pace: Option<Pace>,
-    /// The cell that is being measured.
+    /// The cell of the run in progress.
     now: Option<Cell>,
 }
 
@@ -36,7 +36,7 @@ enum Display {
 /// A heat map that is redrawn in place.
 struct Live {
     map: LiveMap,
-    /// Number of lines that the map occupies on the screen.
+    /// Number of lines of the screen that the present drawing occupies; 0 if there is none.
     drawn: usize,
     at: Option<Instant>,
 }
@@ -55,15 +55,15 @@ impl Live {
         Self { map, drawn: 0, at: None }
     }
 
-    /// Replaces the previous drawing by `line` and the map below it.
+    /// Draws `line` and the map below it, in place of the previous drawing.
     fn draw(&mut self, line: &str) {
         let size = terminal_size::terminal_size_of(io::stderr());
         let (width, height) =
             size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
         let style = Style { colour: std::env::var_os("NO_COLOR").is_none(), width };
         let line: String = line.chars().take(width).collect();
-        // The map is cut to leave two rows of the terminal: one for `line`, one for the cursor
-        // below the map.
+        // The map is cut so that two rows of the terminal remain: one for `line` above the map, and
+        // one for the cursor below it.
         let text = format!("{line}\n{}", self.map.text(style, height.saturating_sub(2)));
         self.erase();
         // Errors are ignored: the sweep continues if standard error is closed.
@@ -72,7 +72,7 @@ impl Live {
         self.at = Some(Instant::now());
     }
 
-    /// Erases the drawing (ECMA-48: cursor up, erase to the end of the screen).
+    /// Erases the drawing from the screen (ECMA-48: cursor up, erase to the end of the screen).
     fn erase(&mut self) {
         if self.drawn > 0 {
             let _ = write!(io::stderr(), "\x1b[{}A\r\x1b[J", self.drawn);
@@ -81,16 +81,16 @@ impl Live {
     }
 }
 
-/// Reference point for estimating the remaining time: when this process began to measure, and how
-/// many runs were complete at that time.
+/// Reference point for estimating the remaining time: the time when this process began to measure,
+/// and the number of runs that were complete then. A resumed sweep has complete runs at that time.
 struct Pace {
     began: Instant,
     done: u64,
 }
 
 impl ProgressDisplay {
-    /// Creates a display that suits standard error: a heat map or a bar on a terminal, lines
-    /// elsewhere. The display prints nothing if `quiet` is true.
+    /// Creates a display that suits standard error: on a terminal, a heat map if `watch` is true
+    /// and a bar otherwise; lines of text elsewhere. The display prints nothing if `quiet` is true.
     pub(super) fn new(quiet: bool, watch: bool, store: &Store) -> Self {
         let show = if quiet {
             Display::Nothing
@@ -98,8 +98,8 @@ impl ProgressDisplay {
             Display::Live(Live::of(store))
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            // Parsing cannot fail, because the template is a constant. The default only avoids a
-            // panic.
+            // The template is a constant and valid, so parsing it cannot fail. The default style
+            // only avoids a panic.
             let style = ProgressStyle::with_template(&format!("{{bar:{BAR}}} {{msg}}"))
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             Display::Bar(bar.with_style(style))
@@ -128,7 +128,8 @@ impl ProgressDisplay {
         Some(pace.began.elapsed() / made * left)
     }
 
-    /// Returns the parts of a progress line: complete runs, remaining time and best cell.
+    /// Returns the parts of a progress line: the number of complete runs, the remaining time and
+    /// the best cell so far. Parts that are not known yet are omitted.
     fn state(&self, progress: &Progress) -> Vec<String> {
         let (done, total) = (notation::count(progress.done), notation::count(progress.total));
         let mut parts = vec![format!("{done} of {total} runs")];
@@ -143,7 +144,8 @@ impl ProgressDisplay {
     }
 }
 
-/// Joins the parts with commas, and leaves out each part that would exceed `width` characters.
+/// Joins parts with commas to a text of at most `width` characters. A part that does not fit is
+/// left out as a whole.
 fn fitting(parts: &[String], width: usize) -> String {
     let mut text = String::new();
     for part in parts {

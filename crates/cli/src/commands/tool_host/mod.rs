@@ -79,8 +79,8 @@ impl ToolHostArgs {
         Ok((destination, own))
     }
 
-    /// Opens an existing interface for a host with the address `own`; `None` if a server or a
-    /// router will provide the address later.
+    /// Opens an existing interface for a linerate host with the address `own`. `own` is `None` if a
+    /// DHCP server or a router will provide the address later.
     pub(super) fn open(&self, spec: &LinkSpec, own: Option<IpCidr>) -> Result<AnyLink, Failure> {
         let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
         let link = AnyLink::open(spec, address, &self.link_options());
@@ -97,7 +97,8 @@ impl ToolHostArgs {
         }
     }
 
-    /// Returns an error for an option that a private network does not support.
+    /// Returns an error if an option is given that only applies to an existing interface or a
+    /// serial line, and not to a private network.
     pub(super) fn refuse_link_options(&self) -> Result<(), Failure> {
         let given = [
             ("--vlan", self.link.vlan.is_some()),
@@ -121,8 +122,9 @@ impl ToolHostArgs {
         mac: Option<[u8; 6]>,
         seed: &[u8; 32],
     ) -> StackConfig {
-        // The locally administered bit marks an address that no manufacturer has assigned. A random
-        // address of this kind hardly collides with others on a shared network.
+        // The first byte has the locally administered bit, which no address of a manufacturer has.
+        // The other bytes are random, so that two hosts on a shared network hardly get the same
+        // address.
         let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
         let mac = MacAddress::new(mac.unwrap_or(random));
         let mut config = match own {
@@ -137,9 +139,9 @@ impl ToolHostArgs {
         config
     }
 
-    /// Returns the source address for packets to the destination. With `--dhcp`, first waits for a
-    /// lease, and prints the lease unless `is_quiet` is true. With `--autoconf`, first waits for a
-    /// router advertisement.
+    /// Returns the source address for packets to the destination. With `--dhcp`, the function first
+    /// waits for a lease and prints it, unless `is_quiet` is true. With `--autoconf`, it first
+    /// waits for a router advertisement.
     pub(super) fn own_address_of<L: Link + Readiness>(
         &self,
         host: &mut Host<L>,
@@ -197,8 +199,8 @@ impl FromStr for On {
     }
 }
 
-/// Parses the payload size of a request in bytes. The maximum is the payload of the largest IPv4
-/// packet with UDP or ICMP.
+/// Parses the payload size of a request in bytes. The maximum is the payload that fits into the
+/// largest IPv4 packet next to the headers of IP and of UDP or ICMP.
 pub(super) fn size(text: &str) -> Result<usize, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
     usize::try_from(bytes)
@@ -235,8 +237,8 @@ fn await_lease<L: Link + Readiness>(
     })
 }
 
-/// Converts the error of a tool to a failure of the command. `what` names the packet that could not
-/// be sent, and `host` the destination.
+/// Converts an error of the tool (ping or trace) to a failure of the command. `what` names the kind
+/// of packet that could not be sent, and `host` is the destination.
 pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
     match error {
         ToolError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(

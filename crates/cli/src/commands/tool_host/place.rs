@@ -19,8 +19,9 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     };
     let peer = Peer { host: host.to_owned(), port: 0 };
     if host.contains('%') {
-        // linerate's host has only one interface, so the zone of the address has no effect. The
-        // zone is resolved nevertheless, so that a misspelt interface name is reported.
+        // linerate's host has only one interface, so the zone of the address has no effect on
+        // routing. The zone is resolved nevertheless, so that a misspelt interface name is reported
+        // as an error.
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
@@ -32,7 +33,8 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
-/// Returns an error if linerate's host cannot take its address from router advertisements.
+/// Returns an error if linerate's host cannot take its address from router advertisements with
+/// these options.
 fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
     if destination.is_ipv4() {
         return Err(Failure::input(format!(
@@ -48,8 +50,8 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // On such a link, linerate's host would have the MAC address of the kernel's interface.
-        // Both would form the same link-local IPv6 address from it, so `--autoconf` is refused.
+        // On such a link, linerate's host uses the MAC address of the kernel's interface. From one
+        // MAC address, both would form one link-local IPv6 address, so `--autoconf` is refused.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"
@@ -57,7 +59,8 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
     }
 }
 
-/// Checks that linerate's host can take its address from a DHCP server.
+/// Returns an error if linerate's host cannot take its address from a DHCP server with these
+/// options.
 fn check_dhcp(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
     if destination.is_ipv6() {
         return Err(Failure::input(format!(
@@ -110,8 +113,9 @@ pub(super) fn own_address(
     }
 }
 
-/// Returns an address for a second host in the network of `destination`, which is assumed to be a
-/// /24 for IPv4 and a /64 for IPv6. Returns `None` if `destination` is not the address of a host.
+/// Returns an address for linerate's host in the network of `destination`: one of the two adjacent
+/// addresses. The network is assumed to be a /24 for IPv4 and a /64 for IPv6. Returns `None` if
+/// `destination` is not the address of a host.
 fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     if !is_a_hosts(destination) {
         return None;
@@ -146,8 +150,8 @@ pub(in crate::commands) fn private_tap(
         .map_err(|error| failure(&error))?;
     let interface = tap.interface();
     let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
-    // The interface is set up before the address is added. Otherwise, the kernel would not install
-    // the route of a new IPv6 address at once.
+    // The interface is set up before the address is added. In the reverse order, the kernel would
+    // not install the route of a new IPv6 address at once.
     let set_up = prepared
         .and_then(|()| interface.set_up())
         .and_then(|()| interface.add_address(destination, own.prefix_length()));

@@ -98,8 +98,8 @@ impl Run<'_> {
     }
 }
 
-/// Formats the output line of a hop. If consecutive answers come from one address, the address is
-/// shown once.
+/// Formats the output line of a hop. An address is shown only where it differs from the address of
+/// the previous answer.
 fn line(hop: &Hop) -> String {
     let mut line = format!("{:2} ", hop.number);
     let mut last = None;

@@ -50,17 +50,17 @@ nothing is concluded), not-identified (with all figures).";
 
 /// Seed of the random decisions in simulated paths.
 const SEED: u64 = 1988;
-/// Duration of the first transfer, and maximum duration of the later ones, as a share of the total
-/// time.
+/// Duration of the first transfer, as a share of the total time. It is also the maximum duration of
+/// each later transfer.
 const FIRST_SHARE: f64 = 0.133;
-/// Minimum duration of each transfer after the first one, as a share of the total time.
+/// Minimum duration of each later transfer, as a share of the total time.
 const FURTHER_SHARE: f64 = 0.047;
-/// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
-/// total time. More time yields more losses to compare.
+/// Minimum duration of each later transfer if the first one had losses, as a share of the total
+/// time. It is longer than on other paths, because more time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.073;
-/// Duration of each transfer after the first one, in round-trip times, within the limits of the
-/// shares above. After this duration, slow start has ended in the first half of the transfer, which
-/// is not observed.
+/// Duration of each later transfer in round-trip times. The minimum and maximum durations given by
+/// the shares of the total time take precedence. In this time, slow start ends in the first half of
+/// the transfer, which is not observed.
 const ROUND_TRIPS: f64 = 24.0;
 /// Minimum total time in seconds. With less time, each transfer would consist only of slow start.
 const MIN_SECONDS: u64 = 5;
@@ -157,8 +157,8 @@ pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     write_json(args.json.as_deref(), &record)
 }
 
-/// Repeats the diagnosis until Ctrl-C. Each diagnosis opens new connections, because the sink may
-/// have been restarted since the previous diagnosis.
+/// Repeats the diagnosis until Ctrl-C. Each diagnosis opens new connections: the sink may have been
+/// restarted since the previous one, which would have closed the old connections.
 fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     while !interrupt.is_raised() {
         let record = match diagnose(&mut *path(args)?, args.seconds, interrupt) {
@@ -177,8 +177,8 @@ fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces the text of a file. A new file is written first and then renamed, so that readers never
-/// see a partial text.
+/// Replaces the text of a file. The text is written to a new file, which is then renamed, so that
+/// readers never see a partial text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -264,9 +264,9 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
-            // A sender that is paced at half the rate sends only half as many packets in a given
-            // time. This run is therefore longer than those with other interventions. Otherwise too
-            // few packets would be lost to compare loss rates.
+            // If the first run had losses, the run at half the rate is longer than those with other
+            // interventions. The sender sends only half as many packets in a given time, so a short
+            // run would lose too few packets to compare loss rates.
             NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
                 (Some(change), FIRST_SHARE * total)
             }

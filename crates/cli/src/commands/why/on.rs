@@ -3,7 +3,7 @@
 use linerate_link::{LinkSpec, ParseLinkError};
 use std::str::FromStr;
 
-/// A sending TCP other than the kernel's.
+/// A sending TCP other than the kernel's, and the path on which it sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum On {
     /// linerate's TCP at both ends of a link in memory.

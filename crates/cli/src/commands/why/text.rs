@@ -5,7 +5,7 @@ use linerate_units::Rate;
 use linerate_verdict::diagnosis::{End, Limit, Verdict, contention};
 use std::fmt::Write;
 
-/// Formats the progress line of a run: what the run changes, and its rate.
+/// Formats the progress line for a completed run: the intervention of the run, and its rate.
 pub(super) fn progress(change: Option<Change>, run: Option<&RunEvidence>) -> String {
     let what = change.map_or_else(|| "plain transfer".to_owned(), |change| change.to_string());
     let Some(run) = run else { return format!("{what}: not possible here") };
