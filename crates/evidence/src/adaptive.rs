@@ -2,14 +2,14 @@
 //! measured first.
 //!
 //! The table has a row for each send buffer and a column for each receive buffer. Its corner cells
-//! are measured first, because they bound the throughput of all other cells. If the budget then
-//! suffices for all remaining runs, those runs follow in the random order of the schedule.
-//! Otherwise, three cells of the table's diagonal follow. After the diagonal, three choices
+//! are measured first, because they bound the throughput of all other cells. If the remaining
+//! budget then suffices for all remaining runs, they follow in the random order of the schedule.
+//! Otherwise, three cells of the table's diagonal are measured next. After them, three choices
 //! alternate:
 //!
 //! - the cell in the middle of the steepest change of rate between two measured cells,
-//! - the cell whose predicted rate has the widest confidence interval,
-//! - a repetition of a measured cell, which shows how much the rates of one cell scatter.
+//! - the unmeasured cell whose predicted rate has the widest confidence interval,
+//! - another run of a measured cell, which shows how much the rates of one cell scatter.
 //!
 //! Each choice depends only on the previous runs, so the order can be recomputed from the records
 //! of those runs.
@@ -23,23 +23,25 @@ use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// In a sweep with a time budget, every fifth run repeats a measured cell.
+/// Interval between two repetitions, in runs. If the time budget does not suffice for all runs,
+/// every fifth run repeats a cell that has been measured before.
 const REPEAT_EVERY: usize = 5;
 /// Ratio of the rates of two measured cells above which the unmeasured cell midway between them is
 /// worth measuring.
 const STEEP: f64 = 1.1;
-/// Maximum number of cells whose predictions are compared to choose a run. If more cells are
-/// unmeasured, only every n-th of them is compared, to bound the computing time.
+/// Maximum number of unmeasured cells that are compared to find the one with the least certain
+/// prediction. If there are more, only every n-th of them is compared, to bound the computing time.
 const MAX_CANDIDATES: usize = 2_048;
-/// Number of equal parts into which the diagonal is divided. If the budget does not suffice for all
-/// runs, the cells at the three inner boundaries follow the corners.
+/// Number of equal parts into which the table's diagonal is divided. If the budget does not suffice
+/// for all runs, the cells at the three inner boundaries are measured after the corners.
 const PARTS: usize = 4;
 
-/// Returns the next run after the completed `runs`. Returns `None` if all planned runs are
-/// complete, or if the next run would exceed the time budget; the first run is always made.
+/// Returns the run to make after the completed `runs`. Returns `None` if all planned runs are
+/// complete, or if the expected duration of the next run exceeds the remaining time budget. The
+/// first run of a sweep is always made.
 ///
 /// Without a budget, the runs follow the order of the schedule. `payload` is the number of data
-/// bytes in a full segment. It converts buffer sizes from packets to bytes.
+/// bytes in a full segment. It is needed to convert buffer sizes from packets to bytes.
 #[must_use]
 pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
     if design.budget.is_none() {
@@ -55,16 +57,17 @@ pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<Pla
     })
 }
 
-/// The results of the completed runs, from which the next run is chosen.
+/// The state of a sweep with a time budget: the results of its completed runs and the remaining
+/// time. The next run is chosen from this state.
 struct State<'a> {
     design: &'a Design,
     payload: u32,
-    /// The rates of all runs of each measured cell, in bytes per second.
+    /// For each measured cell, the rates of all its runs in bytes per second.
     measured: BTreeMap<Cell, Vec<f64>>,
     surface: OnceCell<Option<Surface>>,
     /// Number of completed runs.
     runs: usize,
-    /// Remaining time of the budget, in seconds.
+    /// Time budget minus the durations of the completed runs, in seconds.
     left: f64,
 }
 
@@ -80,8 +83,8 @@ impl<'a> State<'a> {
         Self { design, payload, measured, surface, runs: runs.len(), left: budget - spent }
     }
 
-    /// Returns the model that predicts the rates of unmeasured cells. Returns `None` if too few
-    /// cells have been measured.
+    /// Returns the model that predicts the rates of unmeasured cells; `None` if too few cells have
+    /// been measured to fit the model.
     fn surface(&self) -> Option<&Surface> {
         let fit = || {
             let measured = self.measured.iter();
@@ -117,8 +120,8 @@ impl<'a> State<'a> {
     }
 
     /// Returns a corner cell of the table that has not been measured; `None` if all corners have
-    /// been measured. The corner with the two largest buffers comes first, because its runs are the
-    /// shortest.
+    /// been measured. The corner with the two largest buffers comes first, because it is expected
+    /// to be the fastest, so its runs are the shortest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
         let (sends, receives) = self.sizes();
@@ -127,13 +130,14 @@ impl<'a> State<'a> {
         self.first_new(corners.into_iter())
     }
 
-    /// Returns an unmeasured cell at one half, one quarter or three quarters of the diagonal;
-    /// `None` if all three have been measured.
+    /// Returns the first unmeasured one of three cells of the diagonal: at one half, one quarter
+    /// and three quarters of its length. Returns `None` if all three have been measured.
     fn diagonal(&self) -> Option<Cell> {
         self.first_new([2, 1, 3].into_iter().map(|part| self.on_diagonal(part, PARTS)))
     }
 
-    /// Returns the row and the column of the cell at the fraction `part / parts` of the diagonal.
+    /// Returns the row and the column of a cell on the diagonal. Its distance from the cell with
+    /// the smallest buffers is the fraction `part / parts` of the diagonal's length.
     fn on_diagonal(&self, part: usize, parts: usize) -> (usize, usize) {
         let (sends, receives) = self.sizes();
         ((sends.len() - 1) * part / parts, (receives.len() - 1) * part / parts)
@@ -153,9 +157,10 @@ impl<'a> State<'a> {
         places.find_map(|place| self.cell(place).filter(|&cell| self.is_new(cell)))
     }
 
-    /// Returns the cell that `steepest_gap` chooses after an even number of runs, and the cell that
-    /// `least_certain` chooses after an odd number. If that function finds no cell, the other
-    /// function chooses. Returns `None` if neither function finds a cell.
+    /// Returns the unmeasured cell that gives the most information. If the number of completed runs
+    /// is even, [`State::steepest_gap`] chooses it, otherwise [`State::least_certain`]. If the
+    /// chosen function finds no cell, the other function is called. Returns `None` if neither finds
+    /// one.
     fn informative(&self) -> Option<Cell> {
         let (one, other) = (|| self.steepest_gap(), || self.least_certain());
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
@@ -207,9 +212,9 @@ impl<'a> State<'a> {
         cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
     }
 
-    /// Returns the measured cell with the fewest runs. Of several cells with equally few runs, the
-    /// one with the shortest expected run is returned. Returns `None` if every measured cell has
-    /// its planned number of runs.
+    /// Returns the cell to repeat: the measured cell with the fewest runs. Of several cells with
+    /// equally few runs, the one with the shortest expected run is returned. Returns `None` if
+    /// every measured cell has its planned number of runs.
     fn repetition(&self) -> Option<Cell> {
         let planned = self.design.repeat.get();
         let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);
@@ -235,10 +240,11 @@ impl<'a> State<'a> {
         seconds.sum::<f64>() <= self.left
     }
 
-    /// Returns the expected duration of a run of `cell`, in seconds. It is computed from the mean
-    /// rate of the cell's previous runs. An unmeasured cell is assumed to be as fast as the fastest
-    /// measured cell whose buffers are no larger than its own. If no such cell was measured, the
-    /// maximum duration of a run is returned.
+    /// Returns the expected duration of a run of `cell`, in seconds: the number of bytes divided by
+    /// an expected rate. For a measured cell, this is the mean rate of its runs. An unmeasured cell
+    /// is assumed to be as fast as the fastest measured cell whose buffers are no larger than its
+    /// own. The result is at most the maximum duration of a run, which is also returned if no rate
+    /// is known.
     fn seconds(&self, cell: Cell) -> f64 {
         let longest = self.design.longest_run().as_secs_f64();
         let at = point(cell, self.payload, 1.0);
@@ -256,7 +262,8 @@ impl<'a> State<'a> {
     }
 }
 
-/// Converts a cell and its rate, in bytes per second, to an input of the throughput model.
+/// Converts a cell and its rate in bytes per second to an input of the throughput model, which
+/// needs buffer sizes in bytes.
 fn point(cell: Cell, payload: u32, rate: f64) -> SurfacePoint {
     let bytes = |size: BufferSize| as_f64(size.bytes(payload).max(1));
     SurfacePoint { send: bytes(cell.send), receive: bytes(cell.receive), rate }
@@ -276,8 +283,8 @@ mod tests {
         Design { budget: Some(Duration::from_secs(budget)), ..square_design(17) }
     }
 
-    /// Simulates runs until `next_run` returns `None`, and returns their records. `rate` gives the
-    /// rate of each cell in bytes per second.
+    /// Simulates a whole sweep: makes the runs that `next_run` chooses until it returns `None`.
+    /// Returns the records of these runs. `rate` gives the rate of each cell in bytes per second.
     fn sweep(design: &Design, rate: impl Fn(Cell) -> f64) -> Vec<RunRecord> {
         let facts = bench_facts();
         let mut runs = Vec::new();
@@ -296,8 +303,9 @@ mod tests {
         (cell.send.packets().unwrap(), cell.receive.packets().unwrap())
     }
 
-    /// Returns the rate of a cell on a path of 50 Mb/s, in bytes per second. The rate is
-    /// proportional to the smaller buffer up to eight packets, which fill the path.
+    /// Returns the rate of a cell on a path of 50 Mb/s, in bytes per second. Up to eight packets,
+    /// the rate is proportional to the smaller buffer. Eight packets fill the path, so larger
+    /// buffers gain nothing.
     fn slow(cell: Cell) -> f64 {
         let (send, receive) = packets(cell);
         6.25e6 * (f64::from(send.min(receive)) / 8.0).min(1.0)
@@ -313,8 +321,8 @@ mod tests {
         assert_eq!(cells[..4], [(17, 17), (1, 1), (17, 1), (1, 17)]);
         let distinct: std::collections::BTreeSet<_> = cells.iter().collect();
         assert!(distinct.len() >= 12 && distinct.len() < cells.len(), "{cells:?}");
-        // The rate grows with the smaller buffer up to eight packets, and is constant beyond. The
-        // search must measure a cell near this bend, with a smaller buffer of 7 to 9 packets.
+        // The rate stops growing when the smaller buffer reaches eight packets. The search must
+        // therefore measure a cell near this bend, with a smaller buffer of 7 to 9 packets.
         let near = |size: u32| (7..=9).contains(&size);
         assert!(cells.iter().any(|&(send, receive)| near(send.min(receive))), "{cells:?}");
     }

@@ -53,11 +53,12 @@ impl fmt::Display for BufferSize {
 pub struct BufferList(Vec<BufferSize>);
 
 impl BufferList {
-    /// Maximum number of sizes in a list. A longer list is refused, because it is probably a
-    /// mistake.
+    /// Maximum number of sizes in a list. A longer list is refused, because it would need so many
+    /// runs that it is probably a mistake.
     pub const MOST: usize = 1_024;
 
-    /// Returns the list of the sizes 1, 2, 3 … `most` packets, cut to [`BufferList::MOST`] sizes.
+    /// Returns the list of the sizes 1, 2, 3 … `most` packets. If `most` exceeds
+    /// [`BufferList::MOST`], the list ends there.
     #[must_use]
     pub fn up_to(most: NonZeroU32) -> Self {
         let most = u64::from(most.get()).min(Self::MOST as u64);
@@ -128,16 +129,18 @@ pub enum ParseBuffersError {
     /// A size is zero.
     #[error("`{0}` is a buffer of zero bytes: the smallest is 1")]
     Zero(String),
-    /// The first bound of a range is larger than its second bound.
+    /// The first bound of a range is larger than its second bound, as in `17..1`.
     #[error("the range `{0}` is reversed: write the smaller end first")]
     Reversed(String),
-    /// The step of a range is not a valid number, is zero, or has another unit than the range.
+    /// The step of a range is not a valid number, is zero, or has a unit that differs from that of
+    /// the bounds: packets in place of bytes, or vice versa.
     #[error(
         "the step of `{0}` does not fit: write a range of packets as 1..17/4, one of bytes as \
          4KiB..64KiB/4KiB"
     )]
     Step(String),
-    /// A range of bytes has no step, so the range would contain a size for every single byte.
+    /// A range of bytes has no step. With a step of one, it would contain a size for every single
+    /// byte.
     #[error("the range of bytes `{0}` needs a step: write it as 4KiB..64KiB/4KiB")]
     NoStep(String),
     /// The list contains sizes in packets and sizes in bytes. Such a list cannot be sorted, because
@@ -146,8 +149,8 @@ pub enum ParseBuffersError {
         "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
     )]
     Mixed,
-    /// A size occurs twice in the list. A list determines which cells are measured; `--repeat`
-    /// determines how often each cell is measured.
+    /// A size occurs twice in the list. That would not measure its cells twice: the list only
+    /// determines which cells are measured, and `--repeat` how often.
     #[error(
         "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more \
          often"
@@ -173,7 +176,7 @@ fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffe
 }
 
 /// Appends the sizes `low`, `low + step`, `low + 2 * step` … up to `high` to `sizes`. `item` is the
-/// text of the range, for errors.
+/// text of the range, which error messages quote.
 fn append_range(
     item: &str,
     low: BufferSize,
@@ -229,8 +232,8 @@ fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     }
     let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
     let zero = || ParseBuffersError::Zero(text.to_owned());
-    // A number with a decimal point but without a unit is refused: `1.17` is probably a misspelt
-    // range `1..17`.
+    // A number with a decimal point but without a unit is refused, although the decimal part could
+    // be rounded: `1.17` is probably a misspelt range `1..17`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let count = text.parse::<u32>().map_err(|_| not_a_size())?;
         return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);

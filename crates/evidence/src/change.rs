@@ -4,30 +4,34 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An intervention: a deliberate change of one property of a path for a run. All other properties
-/// are as in a run without an intervention.
+/// An intervention: a deliberate change of one property of a path during one run. All other
+/// properties are as in a run without an intervention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The send buffer is larger. A diagnosis requests at least four times the size. For the table
-    /// of a sweep, the intervention is a doubled buffer.
+    /// The send buffer is larger than in runs without an intervention: at least four times as large
+    /// in a diagnosis. In the analysis of a sweep, this variant stands for the effect of doubling
+    /// the send buffer, which other cells of the table show.
     SendBufferLarger,
     /// The send buffer is halved.
     SendBufferHalved,
-    /// The receive buffer is larger. A diagnosis requests at least four times the size. For the
-    /// table of a sweep, the intervention is a doubled buffer.
+    /// The receive buffer is larger than in runs without an intervention: at least four times as
+    /// large in a diagnosis. In the analysis of a sweep, this variant stands for the effect of
+    /// doubling the receive buffer, which other cells of the table show.
     ReceiveBufferLarger,
     /// The receive buffer is halved.
     ReceiveBufferHalved,
-    /// Each write is eight times larger.
+    /// Each write of the sending program is eight times as large as in runs without an
+    /// intervention.
     LargerWrites,
-    /// The sending program's pauses between writes are a quarter as long.
+    /// The pauses of the sending program between writes are a quarter as long as in runs without an
+    /// intervention.
     ShorterPauses,
-    /// The receiving program discards received data in the kernel without copying the data, and
-    /// reads without pauses.
+    /// The receiving program lets the kernel discard received data, so that the data is not copied.
+    /// It also reads without pauses.
     Discard,
-    /// The sender paces at 90 % of the estimated link rate. The estimate is the peak delivery rate
-    /// of runs without an intervention. If these runs had no losses, it is their throughput.
+    /// The sender paces at 90 % of the estimated link rate. The estimate comes from runs without an
+    /// intervention: it is their throughput, or their peak delivery rate if they had losses.
     Paced,
     /// The sender paces at half the throughput of runs without an intervention.
     PacedAtHalf,
@@ -37,14 +41,17 @@ pub enum Change {
     SmallerPackets,
     /// The sending program runs on another CPU than in runs without an intervention.
     OtherCpu,
-    /// Two connections share the path.
+    /// Two connections transfer data over the path at the same time; runs without an intervention
+    /// use one.
     TwoConnections,
-    /// The sender's processor is faster. Only a simulated network supports this intervention.
+    /// The sender's processor is faster than in runs without an intervention. Only a simulated
+    /// network supports this change.
     SenderCpuFaster,
-    /// The receiver's processor is faster. Only a simulated network supports this intervention.
+    /// The receiver's processor is faster than in runs without an intervention. Only a simulated
+    /// network supports this change.
     ReceiverCpuFaster,
-    /// The link with the lowest bit rate on the path is faster. Only a simulated network supports
-    /// this intervention.
+    /// The slowest link of the path has a higher bit rate than in runs without an intervention.
+    /// Only a simulated network supports this change.
     LinkFaster,
     /// The queues of switches and routers on the path are ten times longer. Only a simulated
     /// network supports this intervention.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Names of the counters from which findings are derived. A bench that measures one of these
-/// quantities uses the name given here. A bench may omit some of these counters, and may add others
-/// with names of its own.
+/// quantities must use the name given here. It may omit counters, and may add others with names of
+/// its own.
 pub mod names {
     /// Data segments sent, including retransmissions.
     pub const DATA_SEGMENTS_SENT: &str = "data_segments_sent";
@@ -43,9 +43,9 @@ pub mod names {
     /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
     /// all CPUs.
     pub const STOLEN_MICROS: &str = "stolen_micros";
-    /// Number of attempts at this run that were discarded because of contention: threads waited for
-    /// a processor, or the hypervisor withheld one. Of all attempts, the one with the least
-    /// contention is the recorded run.
+    /// Number of discarded attempts at this run. An attempt is repeated if it suffered from
+    /// contention: threads waited for a processor, or the hypervisor withheld one. The attempt with
+    /// the least contention becomes the recorded run, and all others are discarded.
     pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
     /// Time for which the receiver's window limited the sender, in microseconds.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
@@ -54,7 +54,7 @@ pub mod names {
 }
 
 /// Minimum lifetime of a thread, in microseconds, for its waiting time to count as contention. In a
-/// shorter lifetime, a single short wait would already be a large share.
+/// shorter lifetime, one short wait would already be a large share of the time.
 const JUDGED_MICROS: u64 = 1_000;
 
 /// Counters of both ends of a transfer.
@@ -69,7 +69,8 @@ pub struct Counters {
 /// Counters of one end of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounters {
-    /// The value of each counter by its name. Counters that findings use have a name of [`names`].
+    /// The value of each counter by its name. For the counters from which findings are derived, the
+    /// name is one of [`names`].
     #[serde(flatten)]
     pub counts: BTreeMap<String, u64>,
     /// Hits and misses of header prediction; `None` if the TCP at this end does not count them.
@@ -78,8 +79,9 @@ pub struct EndCounters {
 }
 
 impl Counters {
-    /// Returns the largest share of a thread's lifetime that was lost to contention at either end.
-    /// Time is lost if the thread waited for a processor, or if the hypervisor withheld the CPUs.
+    /// Returns the share of a thread's lifetime that was lost to contention, at the end where the
+    /// share is larger. Time is lost if the thread waited for a processor, or if the hypervisor
+    /// withheld the CPUs.
     ///
     /// An end whose thread lived for less than a millisecond is ignored, and so is an end without
     /// these counters. Returns `None` if both ends are ignored.

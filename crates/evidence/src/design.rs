@@ -31,8 +31,9 @@ pub struct Design {
     /// Whether the order of runs consists of randomised blocks, each with one run of every cell.
     /// Otherwise all runs of the sweep are shuffled together.
     pub blocks: bool,
-    /// Number of other runs between two baseline runs; `None` for no baseline runs. A baseline run
-    /// repeats the cell with the largest buffers, and so shows changes of the machine's speed.
+    /// Number of ordinary runs between two baseline runs; `None` for no baseline runs. All baseline
+    /// runs are of the cell with the largest buffers, so their rates show changes of the machine's
+    /// speed.
     pub baseline_every: Option<NonZeroU32>,
     /// Time budget of the sweep. With a budget, the most informative cells are measured first, and
     /// the order depends on the results of previous runs. With `None`, all runs are made in the
@@ -40,9 +41,9 @@ pub struct Design {
     pub budget: Option<Duration>,
 }
 
-/// Minimum number of runs that a time budget must have room for, even if every run takes the
-/// maximum duration. This number of runs covers the corners of the table, cells of its diagonal and
-/// the steepest gaps.
+/// Minimum number of runs that must fit into a time budget, even if every run takes the maximum
+/// duration. These runs suffice for the corners of the table, cells of its diagonal and the
+/// steepest gaps.
 const RUNS_OF_A_BUDGET: u64 = 24;
 
 /// The error that a design has more than [`Design::MOST_RUNS`] runs. The field is the number of
@@ -89,8 +90,8 @@ impl Design {
         cells as u64
     }
 
-    /// Returns the maximum duration of a run. A time budget shortens it, so that enough runs for
-    /// the most informative cells fit into the budget.
+    /// Returns the maximum duration of a run. With a time budget, it is at most 1/24 of the budget,
+    /// so that enough runs for the most informative cells fit into the budget.
     #[must_use]
     pub fn longest_run(&self) -> Duration {
         let share = self.budget.map(|budget| budget / RUNS_OF_A_BUDGET);
@@ -116,9 +117,9 @@ impl Design {
         self.baseline_every.map_or(0, |every| runs.div_ceil(every.get().into()))
     }
 
-    /// Returns the cell of the baseline runs; `None` if the design has no baseline runs. The
-    /// repetition of this cell shows changes of the machine's speed. The cell has the largest
-    /// buffers, so that neither buffer limits its throughput.
+    /// Returns the cell of the baseline runs; `None` if the design has no baseline runs. It is the
+    /// cell with the largest buffers. No buffer limits its throughput, so differences between its
+    /// runs show changes of the machine's speed.
     #[must_use]
     pub fn baseline(&self) -> Option<Cell> {
         let largest = |list: &BufferList| list.sizes().last().copied();

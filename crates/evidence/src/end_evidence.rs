@@ -4,15 +4,15 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The measurements at one end of a run. Most of them refer to the observed part of the run. It
-/// begins some time after the first byte, when slow start should be over.
+/// The measurements at one end of a run. Most of them refer only to a part of the run, called the
+/// observed part. This part begins some time after the first byte, when slow start should be over.
 ///
 /// `None` stands for a value that the system does not provide; such a value is never replaced by
 /// zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndEvidence {
-    /// Duration of the observed part in seconds. All differences of counters refer to this time.
+    /// Duration of the observed part in seconds. All increases of counters refer to this time.
     pub seconds: Option<f64>,
     /// Number of bytes that the program at this end wrote or read during the observed part.
     pub bytes: Option<u64>,
@@ -24,8 +24,8 @@ pub struct EndEvidence {
     pub connection: ConnectionEvidence,
     /// Lengths of the connection's queues, sampled during the observed part.
     pub queues: QueueEvidence,
-    /// Shares of samples in which the sender did not send, by the reason; `None` at a receiving
-    /// end.
+    /// For each reason why a sender may be unable to send: the share of samples in which it
+    /// applied. `None` at a receiving end.
     pub states: Option<SenderStates>,
     /// Increase of the system's counters of protocols, interfaces and queues during the observed
     /// part, by counter name. Counters that did not change are omitted.
@@ -34,8 +34,8 @@ pub struct EndEvidence {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Measurements of the thread that writes or reads the data, and of the thread that drives
-/// linerate's host, during the observed part of a run.
+/// Measurements of two threads during the observed part of a run: the one that writes or reads the
+/// data, and the one that drives linerate's host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadEvidence {
@@ -69,8 +69,8 @@ pub struct ThreadEvidence {
 pub struct MachineEvidence {
     /// Share of the time for which the hypervisor withheld the CPUs: the mean over all CPUs.
     pub steal_share: Option<f64>,
-    /// Share of the time that one CPU spent in software interrupts: of all CPUs, the one that spent
-    /// the most time in them.
+    /// Share of the time that a CPU spent in software interrupts. The value is that of the CPU with
+    /// the largest share.
     pub softirq_share: Option<f64>,
     /// Share of the time for which the CPUs were idle: the mean over all CPUs.
     pub idle_share: Option<f64>,
@@ -85,14 +85,15 @@ pub struct MachineEvidence {
     pub boot: Option<u64>,
 }
 
-/// Measurements of a TCP connection at one end. Unless stated otherwise, a counter is its increase
-/// during the observed part of the run. Any other value is the value at the end of that part.
+/// Measurements of a TCP connection at one end. Unless stated otherwise, the value of a counter is
+/// its increase during the observed part of the run. Any other value was measured at the end of
+/// that part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEvidence {
-    /// Time for which data was in flight, in microseconds.
+    /// Time for which the sender had unacknowledged data in flight, in microseconds.
     pub busy_micros: Option<u64>,
-    /// Time for which the peer's window limited the sender, in microseconds.
+    /// Time for which the sender had unsent data but the peer's window was full, in microseconds.
     pub receive_window_limited_micros: Option<u64>,
     /// Time for which the send buffer limited the sender, in microseconds.
     pub send_buffer_limited_micros: Option<u64>,
@@ -121,8 +122,8 @@ pub struct ConnectionEvidence {
     pub receive_window_scale: Option<u64>,
     /// The congestion window in segments, from samples during the observed part.
     pub congestion_window: Option<Distribution>,
-    /// The largest congestion window in samples before the observed part, in segments. If the
-    /// maximum during the observed part is larger, the window still grows.
+    /// The largest congestion window in the samples before the observed part, in segments. A larger
+    /// maximum in the observed part shows that the window was still growing.
     pub earlier_congestion_window: Option<u64>,
     /// The slow start threshold in segments. Before the first loss it is huge: the largest value
     /// that the TCP can represent.
@@ -134,7 +135,7 @@ pub struct ConnectionEvidence {
     /// The TCP's most recent estimate of the delivery rate, in bytes per second.
     pub delivery_rate: Option<u64>,
     /// The delivery rate that 5 % of the samples in the observed part exceed, in bytes per second.
-    /// The path can carry data at this rate, at least for a short time.
+    /// The path has carried data at this rate, at least for a short time.
     pub peak_delivery_rate: Option<u64>,
     /// The window that the peer advertises in bytes, from samples during the observed part.
     pub peer_window: Option<Distribution>,
@@ -167,12 +168,11 @@ pub struct QueueEvidence {
     pub drops: Option<u64>,
 }
 
-/// The reasons why a sender did not send at the time of a sample, as shares of all samples from 0
-/// to 1.
+/// How often each reason kept a sender from sending, as shares of all samples, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderStates {
-    /// Number of samples to which the shares refer.
+    /// Number of all samples, to which the shares refer.
     pub samples: u64,
     /// Share of samples in which the send buffer was full, nearly all of its data was in flight,
     /// and the program waited in `write`.

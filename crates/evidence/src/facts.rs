@@ -69,10 +69,9 @@ pub struct Versions {
 }
 
 impl Facts {
-    /// Describes the first difference between these facts and the `later` facts of a resumed sweep.
-    /// A difference makes the measurements before and after the interruption incomparable. The
-    /// processor, the kernel, the versions and the bench are compared. Returns `None` if all of
-    /// them agree.
+    /// Describes the first difference between these facts and the `later` facts of a resumed sweep
+    /// in processor, kernel, versions or bench. Such a difference makes the measurements before and
+    /// after the interruption incomparable. Returns `None` if there is no difference.
     #[must_use]
     pub fn difference(&self, later: &Self) -> Option<String> {
         let changed = |what: &str, before: &str, after: &str| {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The number of bytes that a packet occupies on the wire in addition to its data, and the number
-/// of bytes of an acknowledgement.
+/// The bytes that a packet occupies on the wire in addition to its data. Since acknowledgements can
+/// share the medium with data, their size and frequency also belong to the framing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
     /// Name of the framing, such as `Ethernet`.
@@ -38,9 +38,9 @@ impl Framing {
         Self::of("Ethernet", options, 14 + 4 + 8 + 12, 64 + 8 + 12)
     }
 
-    /// Returns the framing of Ethernet frames in memory. A frame has a header of 14 bytes, but no
-    /// check sequence, preamble, inter-frame gap or padding. Every segment has `options` bytes of
-    /// TCP options.
+    /// Returns the framing of Ethernet frames that are passed in memory. Such a frame has a header
+    /// of 14 bytes, but no check sequence, preamble, inter-frame gap or padding. Every segment has
+    /// `options` bytes of TCP options.
     #[must_use]
     pub fn ethernet_in_memory(options: u32) -> Self {
         Self::of("Ethernet frames in memory", options, 14, 0)
@@ -60,8 +60,8 @@ impl Framing {
     }
 
     /// Returns the number of bytes on the wire for a full segment of `payload` bytes. On a
-    /// half-duplex medium, the result includes a part of an acknowledgement, because an
-    /// acknowledgement covers one or more segments.
+    /// half-duplex medium, the result includes the segment's part of an acknowledgement. If an
+    /// acknowledgement covers two segments, for example, half of its size is added to each.
     #[must_use]
     pub fn per_segment(&self, payload: u32) -> f64 {
         let share = f64::from(self.acknowledgement) / f64::from(self.segments_per_ack.max(1));

@@ -22,11 +22,11 @@ pub enum Maximum {
         /// The calculation of the maximum as text.
         explanation: String,
     },
-    /// The throughput of the floor, a transfer without TCP between the same two threads. It is used
-    /// if the link has no bit rate.
+    /// The throughput of the floor: a transfer between the same two threads without TCP. It is the
+    /// maximum if the link has no bit rate.
     Floor {
-        /// The rate of the fastest floor transfer, in bytes per second. The fastest is used because
-        /// other work of the machine can only slow transfers down.
+        /// The rate of the fastest floor transfer, in bytes per second. The fastest one is the
+        /// maximum, because other work of the machine can only slow transfers down.
         bytes_per_second: f64,
         /// The median rate of the floor transfers, in bytes per second. A median far below the
         /// maximum shows that the machine was busy.
@@ -108,9 +108,10 @@ impl Maximum {
         })
     }
 
-    /// Computes the maximum of a bench. The first of three sources that exists is used: the rate
+    /// Computes the maximum for a bench from the first of three sources that exists: the rate
     /// `given` in the plan, the bit rate in `facts`, and the floor transfers `floors`. If none
-    /// exists, the maximum is unknown.
+    /// exists, the maximum is unknown. `seed` determines the random numbers of a confidence
+    /// interval.
     #[must_use]
     pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
         let given = given.map(|rate| LineRate {

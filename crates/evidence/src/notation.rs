@@ -4,7 +4,7 @@ use crate::buffers::BufferSize;
 use crate::cell::Cell;
 use crate::stats::as_f64;
 
-/// Number of bytes in a KB. Van Jacobson's table of 1988 uses this unit.
+/// Number of bytes in a KB: 1,024, as in Van Jacobson's table of 1988.
 pub const KILOBYTE: f64 = 1_024.0;
 
 /// Formats a rate as a number of KB/s, with thousands separators and without the unit: `1,104`.
@@ -27,15 +27,15 @@ pub fn percent(share: f64) -> String {
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Formats a share from 0 to 1 as a percentage with two decimals: `99.97 %`. It is meant for shares
-/// near 100 %.
+/// Formats a share from 0 to 1 as a percentage with two decimals: `99.97 %`. With fewer decimals, a
+/// share slightly below 100 % would be rounded to 100 %.
 #[must_use]
 pub fn fine_percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Formats a relative change as a signed percentage: `−3.1 %`, `+12.0 %`. The change is given as
-/// the natural logarithm of the ratio of the new value to the old one.
+/// Formats a relative change as a signed percentage: `−3.1 %`, `+12.0 %`. `logarithm` is the
+/// natural logarithm of the ratio of the new value to the old one.
 #[must_use]
 pub fn change(logarithm: f64) -> String {
     let percent = logarithm.exp_m1() * 100.0;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The measurements of one run at both ends, from which a diagnosis derives what limits a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
-    /// The deliberate change of the path or its ends in this run (the intervention); `None` for a
-    /// run without a change.
+    /// The intervention of this run: a deliberate change of the path or of one of its ends. `None`
+    /// for a run without an intervention.
     pub change: Option<Change>,
     /// Throughput between the programs at both ends, in bytes per second, during the observed part
     /// of the run. This part normally begins after slow start.

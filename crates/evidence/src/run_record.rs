@@ -16,8 +16,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct RunRecord {
     /// Position of the run in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. The cell of the baseline runs also has
-    /// other runs; its baseline runs are numbered after those.
+    /// Number of the run among the runs of its cell, from 0. One cell of a design may have baseline
+    /// runs in addition to its ordinary runs; they have the numbers after the ordinary runs.
     pub repeat: u32,
     /// The socket buffer at the sending end.
     pub send_buffer: BufferRecord,
@@ -30,8 +30,8 @@ pub struct RunRecord {
     /// Throughput between the programs at both ends, in bytes per second; 0 if the run took no
     /// time.
     pub bytes_per_second: f64,
-    /// Bit rate that the data of the transfer and its framing occupy on the wire, in bits per
-    /// second.
+    /// Bit rate of the transfer on the wire in bits per second: that of its data together with the
+    /// framing.
     pub wire_bits_per_second: f64,
     /// Whether all requested bytes arrived within the maximum duration of a run.
     pub complete: bool,
@@ -51,7 +51,7 @@ pub struct BufferRecord {
     /// Size of the buffer that was requested from the system, in bytes.
     pub requested_bytes: u64,
     /// Size of the buffer that the system granted, in bytes. Linux reports twice the requested
-    /// size.
+    /// size, because it also counts its own overhead.
     pub granted_bytes: u64,
 }
 
@@ -83,8 +83,8 @@ impl RunRecord {
         Cell { send: self.send_buffer.size(), receive: self.receive_buffer.size() }
     }
 
-    /// Is this the record of the planned `run`? Position, repeat and planned buffer sizes must all
-    /// be equal.
+    /// Is this the record of the planned `run`? It is if position, repeat and planned buffer sizes
+    /// are all equal.
     #[must_use]
     pub fn is_of(&self, run: &PlannedRun) -> bool {
         let Cell { send, receive } = run.cell;

@@ -69,8 +69,9 @@ pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
     }
 }
 
-/// Returns the record of a run that transferred 8 MiB at a throughput near `rate` bytes per second.
-/// The throughput is not exactly `rate`, because the duration is rounded to nanoseconds.
+/// Returns the record of a run that transferred 8 MiB at about `rate` bytes per second. The
+/// recorded throughput can differ slightly from `rate`, because the duration is rounded to
+/// nanoseconds.
 #[must_use]
 pub fn record(run: &PlannedRun, rate: f64) -> RunRecord {
     let time = std::time::Duration::from_secs_f64(8_388_608.0 / rate).into();
@@ -104,9 +105,9 @@ pub fn records(design: &Design, rate: impl Fn(Cell, u32) -> f64) -> Vec<RunRecor
     schedule(design).iter().map(|run| record(run, rate(run.cell, run.repeat))).collect()
 }
 
-/// Returns the noise of a made-up run, as a factor of its rate between 1 − `amplitude` and 1 +
-/// `amplitude`. The factor looks random but depends only on the cell and the repeat, so tests are
-/// reproducible.
+/// Returns the noise of a made-up run: a factor between 1 − `amplitude` and 1 + `amplitude` by
+/// which a test multiplies the run's rate. The factor looks random but depends only on the cell and
+/// the repeat, so tests are reproducible.
 ///
 /// # Panics
 /// Never: 24 bits fit into 32.

@@ -9,8 +9,8 @@ use oorandom::Rand64;
 pub struct PlannedRun {
     /// Position of the run in the schedule, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. The cell of the baseline runs also has
-    /// other runs; its baseline runs are numbered after those.
+    /// Number of the run among the runs of its cell, from 0. One cell of a design may have baseline
+    /// runs in addition to its ordinary runs; they have the numbers after the ordinary runs.
     pub repeat: u32,
     /// The send buffer and the receive buffer of the run.
     pub cell: Cell,
@@ -39,8 +39,9 @@ pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     runs
 }
 
-/// Returns the runs of all cells without baseline runs. They are shuffled within blocks if
-/// [`Design::blocks`] is set, otherwise all together. The field `order` is not set yet.
+/// Returns the ordinary runs of all cells, without baseline runs. If [`Design::blocks`] is set,
+/// each block of runs is shuffled separately, otherwise all runs together. The field `order` is not
+/// set yet.
 fn shuffled(design: &Design) -> Vec<PlannedRun> {
     let cells = design.cells();
     let run = |repeat, &cell: &Cell| PlannedRun { order: 0, repeat, cell };
@@ -58,9 +59,9 @@ fn shuffled(design: &Design) -> Vec<PlannedRun> {
     (0..design.repeat.get()).flat_map(block).collect()
 }
 
-/// Inserts a baseline run before every group of `baseline_every` runs. The groups also contain the
-/// ordinary runs of the baseline cell. The inserted runs therefore get the repeat numbers after
-/// those of the ordinary runs.
+/// Inserts a baseline run before every group of `baseline_every` ordinary runs. The cell of the
+/// baseline runs also has ordinary runs, whose repeat numbers begin with 0. The baseline runs
+/// continue that numbering.
 fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
     let (Some(cell), Some(every)) = (design.baseline(), design.baseline_every) else {
         return runs;

@@ -4,13 +4,13 @@
 //! resample. The interval contains the middle 95 % of these figures. The method assumes no
 //! distribution.
 //!
-//! Resampling underestimates the uncertainty of small samples. The interval of the median of four
-//! measurements reaches at most from the smallest measurement to the largest. That range covers the
-//! true median in only seven of eight cases (1 − 2·2⁻⁴).
+//! Resampling underestimates the uncertainty of small samples. For example, the interval of the
+//! median of four measurements reaches at most from the smallest measurement to the largest. Even
+//! that range contains the true median in only seven of eight cases (1 − 2·2⁻⁴), not in 95 %.
 //!
-//! A sample with fewer than four measurements is therefore not resampled if the deviation of a
-//! measurement is known from other samples. In place of each resample, as many values as the sample
-//! has are drawn from a log-normal distribution with this deviation (parametric bootstrap).
+//! A sample with fewer than four measurements is therefore not resampled if other samples show how
+//! much a measurement deviates. In place of each resample, as many values as the sample has are
+//! then drawn from a log-normal distribution with that deviation (parametric bootstrap).
 
 use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 /// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
 
-/// Minimum number of measurements of a sample that is resampled. Fewer measurements do not show
-/// their deviation well enough.
+/// Minimum number of measurements for a sample to be resampled although other samples show the
+/// deviation. Fewer measurements do not show their own deviation well enough.
 pub const FEWEST_RESAMPLED: usize = 4;
 
 /// A 95 % confidence interval of a figure, in the unit of the figure.
@@ -46,9 +46,9 @@ impl Interval {
     }
 }
 
-/// Returns the 95 % confidence interval of a figure that is computed from the medians of `samples`.
-/// `statistic` computes the figure; it receives one median for each sample, in the order of
-/// `samples`. Equal seeds give equal intervals.
+/// Returns the 95 % confidence interval of a figure that is computed from the medians of several
+/// samples. `statistic` computes the figure; it receives one median for each sample, in the order
+/// of `samples`. `seed` determines the random resamples, so equal seeds give equal intervals.
 pub fn interval(
     samples: &[&Sample],
     seed: u64,
@@ -67,15 +67,16 @@ pub fn interval(
         })
         .collect();
     figures.sort_by(f64::total_cmp);
-    // 2.5 % of the figures are below the interval, and 2.5 % are above it.
+    // Number of figures to leave out at each end: a fortieth (2.5 %) of the sorted figures below
+    // the interval, and as many above it.
     let outside = RESAMPLES / 40;
     Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
 }
 
 /// Fills `drawn` with as many random values as `sample` has, in ascending order. A sample with
-/// enough values is resampled: each drawn value is one of its values, and a value can be drawn
-/// several times. Otherwise the drawn values come from a log-normal distribution around the median
-/// of the sample.
+/// enough measurements is resampled: each drawn value is one of its measurements, and a measurement
+/// can be drawn several times. Otherwise the values come from a log-normal distribution around the
+/// sample's median, with the known deviation.
 fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
     let values = sample.values();
     let mut draw = || {
@@ -93,7 +94,8 @@ fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
 
 impl Sample {
     /// Is the interval of this sample's median found by resampling its measurements? If not, it is
-    /// computed from the deviation that other samples have shown.
+    /// computed from the deviation that other samples have shown. A sample without such a known
+    /// deviation is always resampled.
     #[must_use]
     pub fn is_resampled(&self) -> bool {
         self.values().len() >= FEWEST_RESAMPLED || self.known_deviation() == 0.0

@@ -10,11 +10,11 @@ pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
 
-/// Returns the standard deviation of the natural logarithms of the runs' rates from their mean
-/// within each cell, pooled over all cells. A value of 0.03 means about 3 %.
+/// Returns how much the rates of one cell's runs scatter: the standard deviation of their natural
+/// logarithms around the mean of the cell, pooled over all cells. A value of 0.03 means about 3 %.
 ///
 /// Each item of `cells` contains the rates of one cell's runs; rates of zero are ignored. Returns
-/// `None` if no cell has two runs.
+/// `None` if no cell has two runs, so that no scatter is visible.
 #[must_use]
 pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut degrees) = (0.0, 0_u64);

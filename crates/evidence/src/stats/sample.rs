@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Vec<f64>,
-    /// The standard deviation of the natural logarithm of a measurement, as other samples have
-    /// shown it; zero if it is unknown.
+    /// The standard deviation of the natural logarithm of a measurement, as measured in other
+    /// samples of similar quantities; zero if it is unknown.
     known_deviation: f64,
 }
 
@@ -21,9 +21,9 @@ impl Sample {
         Some(Self { values, known_deviation: 0.0 })
     }
 
-    /// Returns the sample with a known standard deviation of the natural logarithm of a
-    /// measurement, which other samples have shown. If this sample has too few measurements to show
-    /// its own deviation, an [`interval`](super::interval) is computed from the known one.
+    /// Sets the standard deviation of the natural logarithm of a measurement, as measured in other
+    /// samples of similar quantities. An [`interval`](super::interval) uses it if this sample has
+    /// too few measurements to show its own deviation.
     #[must_use]
     pub fn with_known_deviation(self, deviation: f64) -> Self {
         Self { known_deviation: deviation, ..self }
@@ -52,9 +52,9 @@ impl Sample {
         self.values[self.values.len() - 1]
     }
 
-    /// Returns the median absolute deviation from the median. It is scaled so that it equals the
-    /// standard deviation if the measurements are normally distributed. Unlike the standard
-    /// deviation, it tolerates outliers.
+    /// Returns the median absolute deviation of the measurements from their median. It is scaled so
+    /// that it equals the standard deviation for normally distributed measurements. Unlike the
+    /// standard deviation, it hardly depends on outliers.
     #[must_use]
     pub fn robust_deviation(&self) -> f64 {
         // Ratio of the standard deviation to the median absolute deviation for the normal

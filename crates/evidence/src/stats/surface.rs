@@ -5,9 +5,10 @@
 //! determines the window of the transfer. The window divided by the round-trip time is the rate, up
 //! to the capacity of the path.
 //!
-//! Deviations from the model are interpolated between measured cells by a Gaussian process, whose
-//! variance is the uncertainty of a prediction. To check the intervals, each measured cell is
-//! predicted from all other cells. The intervals are widened until they cover most measured cells.
+//! Deviations from the model are interpolated between measured cells by a Gaussian process. The
+//! variance of this process gives the uncertainty of a prediction. To check the intervals, each
+//! measured cell is predicted from all other cells. The intervals are widened until they contain
+//! the rates of nine tenths of the measured cells.
 
 use super::as_f64;
 use super::sample::median_of_sorted;
@@ -17,13 +18,14 @@ use super::sample::median_of_sorted;
 pub const FEWEST_CELLS: usize = 6;
 /// Half-width of a 95 % interval, in standard deviations.
 const WIDTH: f64 = 1.96;
-/// Standard deviation of the natural logarithm of the rates of one cell's runs. It is assumed if no
-/// cell was measured twice.
+/// Assumed scatter of the runs of one cell, as the standard deviation of the natural logarithm of
+/// their rates. It is used if no cell was measured twice, so that the scatter is unknown.
 const USUAL_NOISE: f64 = 0.03;
-/// Minimum standard deviation of log(measured rate / rate of the model) over cells.
+/// Minimum standard deviation that is assumed for the cells' deviations from the model,
+/// log(measured rate / rate of the model).
 const MIN_DEVIATION: f64 = 0.02;
-/// Exponent of the power mean that approximates the size of the smaller buffer. A larger exponent
-/// gives a closer approximation.
+/// Exponent of the power mean that approximates the minimum of the two buffer sizes by a smooth
+/// function. A larger exponent gives a closer approximation.
 const SHARPNESS: f64 = 6.0;
 /// Candidate length scales of the Gaussian process. Cells that are closer together than the length
 /// scale deviate from the model by similar amounts. Distances between cells are differences of the
@@ -53,10 +55,10 @@ pub struct SurfacePoint {
 pub struct SurfaceModel {
     /// Rate with unlimited buffers, in bytes per second.
     pub capacity: f64,
-    /// Time in seconds from sending a byte until its acknowledgement makes room for another byte,
-    /// if the window is small.
+    /// Time in seconds from sending a byte until its acknowledgement makes room for another byte.
+    /// It is the round-trip time that a small window shows, with which no queue builds up.
     pub round_trip: f64,
-    /// Ratio of two windows: the window that a byte of receive buffer provides, to the window that
+    /// Number of bytes of window that a byte of receive buffer provides, divided by the number that
     /// a byte of send buffer provides.
     pub receive_share: f64,
     /// Exponent that says how much sending at capacity overlaps with waiting for acknowledgements.
@@ -81,7 +83,7 @@ pub struct Prediction {
 pub struct SurfaceScore {
     /// Number of measured cells that were predicted from other cells.
     pub cells: usize,
-    /// Number of predicted cells whose measured rate is within the predicted 95 % interval.
+    /// Number of these cells whose measured rate is within the predicted 95 % interval.
     pub within: usize,
     /// Median of the relative errors of the predicted rates: 0.1 is an error of 10 %.
     pub median_error: f64,
@@ -108,14 +110,14 @@ pub struct Surface {
 /// their distance.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
-    /// Variance of log(measured rate / rate of the model) over cells.
+    /// Variance of log(measured rate / rate of the model), taken over all measured cells.
     variance: f64,
     /// Length scale: one of [`LENGTHS`].
     length: f64,
 }
 
 impl Kernel {
-    /// Returns the covariance of the deviations of two cells.
+    /// Returns the covariance between two cells' deviations from the model.
     fn of(self, one: &SurfacePoint, other: &SurfacePoint) -> f64 {
         let [x, y] = [one.send / other.send, one.receive / other.receive].map(f64::ln);
         self.variance * (-(x * x + y * y) / (2.0 * self.length * self.length)).exp()
@@ -172,17 +174,17 @@ impl SurfaceModel {
         (point.rate / self.rate(point.send, point.receive)).ln()
     }
 
-    /// Returns the sum of the squared deviations of all cells; infinity if the parameters give no
-    /// finite sum.
+    /// Returns the sum of the squared deviations of all cells from the model; infinity if the
+    /// parameters give no finite sum, so that the search rejects them.
     fn squares(&self, points: &[SurfacePoint]) -> f64 {
         let squares: f64 = points.iter().map(|point| self.deviation(point).powi(2)).sum();
         if squares.is_finite() { squares } else { f64::INFINITY }
     }
 }
 
-/// Combines two positive numbers. With a large negative exponent, the result is a smooth
-/// approximation of the smaller number. It is the power mean of both, but without the division of
-/// the sum by 2.
+/// Returns a smooth approximation of the smaller of two positive numbers, if `exponent` is a large
+/// negative number. It is their power mean with this exponent, except that the sum of the powers is
+/// not divided by 2.
 fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
     let smaller = one.min(other);
     smaller
@@ -236,9 +238,9 @@ impl Surface {
         Some(surface)
     }
 
-    /// Returns the factor by which the half-widths of predicted intervals must be multiplied, at
-    /// least 1. To find it, each measured cell is predicted from all other cells. With this factor,
-    /// the 90 % intervals of nine tenths of the predictions contain the measured rate.
+    /// Returns the factor by which the half-widths of predicted intervals must be multiplied; at
+    /// least 1. To find it, each cell is predicted from all other cells. With this factor, the 90 %
+    /// intervals of nine tenths of these predictions contain the measured rate.
     fn needed_widening(&self) -> f64 {
         // Half-width of a 90 % interval of the normal distribution, in standard deviations.
         const NINE_TENTHS: f64 = 1.645;
@@ -247,8 +249,9 @@ impl Surface {
             .map(|index| {
                 let mut unit = vec![0.0; count];
                 unit[index] = 1.0;
-                // The error of predicting a cell from all other cells has a closed form, so no
-                // surface needs to be fitted without the cell.
+                // The error of predicting a cell from all other cells has a closed form. The
+                // formula gives the error in standard deviations, without fitting a surface to the
+                // other cells.
                 let inverse = backward(&self.factor, &forward(&self.factor, &unit))[index];
                 self.weights[index].abs() / inverse.sqrt()
             })

@@ -2,23 +2,25 @@
 //! and subtracted.
 //!
 //! A virtual CPU keeps a speed for tenths of a second to minutes, and its speeds differ by up to a
-//! factor of three. If the runs of a cell fall into different epochs, their rates scatter, and the
-//! deviations of successive runs are correlated. The model of the logarithm of a rate is
+//! factor of three. Runs of one cell in different epochs therefore differ in rate. Successive runs
+//! usually fall into one epoch, whatever their cells, so their deviations are correlated. The model
+//! of the logarithm of a rate is
 //!
 //! > log rate = cell + slope(cell) × speed(time) + noise
 //!
 //! Here, `cell` is the level of the run's cell: the logarithm of the cell's rate at the machine's
-//! mean speed. The speed at a run is estimated from the runs just before and after it. It is the
-//! median of their deviations from the levels of their own cells. The run itself is excluded, so
-//! that its own noise does not look like an epoch.
+//! mean speed. The speed at a run is estimated from the runs just before and after it: it is the
+//! median of their deviations from the levels of their own cells. The run itself is excluded,
+//! because its own noise would otherwise look like a change of speed.
 //!
 //! The slope is near 1. It differs from 1 because a cell that waits for latency gains less from a
-//! fast processor than a cell that copies all the time. Runs must be in random order, so that an
-//! epoch affects all cells alike.
+//! fast processor than one that copies all the time. Runs must be in random order, so that an epoch
+//! affects all cells alike.
 //!
-//! Corrected rates refer to the machine's mean speed during the sweep, because the runs of a cell
-//! determine its rate best near their mean speed. At any other speed, such as the highest, the
-//! error of the slope would widen the interval of the rate, however many runs there are.
+//! Corrected rates refer to the machine's mean speed during the sweep. The runs of a cell were made
+//! at speeds near this mean, so they determine the cell's rate best there. A correction to another
+//! speed, such as the highest, would multiply the error of the slope. The interval would then be
+//! wide, however many runs there are.
 //!
 //! Levels and speeds are medians, and slopes are fitted with Huber's weights. Both tolerate single
 //! disturbed runs.
@@ -34,21 +36,21 @@ const FEWEST_OF_CELL: usize = 3;
 /// Candidates for the number of neighbouring runs on each side of a run from which the speed at
 /// that run is estimated. The candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
-/// Number of rounds in which speeds, levels and slopes are estimated in turn. Five rounds suffice
-/// for convergence.
+/// Number of rounds of estimation. In each round, speeds, levels and slopes are estimated one after
+/// the other. Five rounds suffice for convergence.
 const ROUNDS: usize = 10;
-/// Maximum ratio of two deviations of the runs: from the model with epochs, and from the medians of
-/// their cells. Above this ratio the model is not used, because it explains too little. A model
+/// Maximum ratio of the runs' deviation from the model with epochs to their deviation from the
+/// medians of their cells. Above this ratio, the model explains too little and is not used. A model
 /// that fits pure noise even increases the deviation.
 const WORTH_IT: f64 = 0.8;
-/// Minimum correlation of the deviations of successive runs, below which no epochs are assumed. The
-/// model has one speed for each run, so it would fit the noise of uncorrelated runs.
+/// Minimum correlation between the deviations of successive runs, below which no epochs are
+/// assumed. The model has one speed for each run, so it would otherwise fit uncorrelated noise.
 const LEAST_CORRELATION: f64 = 0.2;
-/// Second minimum of the correlation of the deviations of successive runs, in standard errors of
-/// 1/√runs. The larger of the two minima applies.
+/// A further minimum of this correlation, which applies if it is larger than [`LEAST_CORRELATION`].
+/// It is given in standard errors; without epochs, the standard error is 1/√(number of runs).
 const LEAST_ERRORS: f64 = 3.0;
 /// Minimum deviation of runs from the medians of their cells, as a natural logarithm, below which
-/// epochs are not estimated. Simulated runs deviate less, and have no epochs.
+/// epochs are not estimated. Simulated runs deviate less than this, and have no epochs.
 const SMALLEST: f64 = 0.003;
 /// Standard deviation of the cells' slopes around 1, as measured on shared virtual CPUs.
 const SPREAD_OF_SLOPES: f64 = 0.15;
@@ -67,11 +69,12 @@ pub struct Observation {
     pub log_rate: f64,
 }
 
-/// The deviation of runs from their expected rates, and its correlation in time.
+/// How much runs deviate from their expected rates, and how much the deviations of successive runs
+/// are correlated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Deviation {
     /// Robust standard deviation of log(rate / expected rate) over all runs. A value of 0.03 means
-    /// about 3 %.
+    /// that rates deviate by about 3 %.
     pub deviation: f64,
     /// Correlation of the deviations of two successive runs, from −1 to 1.
     pub lag_1: f64,
@@ -92,8 +95,7 @@ pub struct Epochs {
     /// Amount by which the uncertainty of the slope widens each cell's 95 % interval on either
     /// side, as a natural logarithm.
     pub added_half_widths: Vec<f64>,
-    /// Deviation of the runs from the medians of their cells, before the effect of epochs is
-    /// subtracted.
+    /// Deviation of the uncorrected runs from the medians of their cells.
     pub before: Deviation,
     /// Deviation of the runs from the rates that the model with epochs predicts for them.
     pub after: Deviation,
@@ -150,7 +152,7 @@ impl Deviation {
     }
 }
 
-/// The positions of the runs of each cell. The positions refer to the order of time.
+/// For each cell, the positions of its runs in the order of time.
 struct Cells(Vec<Vec<usize>>);
 
 impl Cells {
@@ -168,8 +170,8 @@ impl Cells {
     }
 }
 
-/// The parameters of the model, and the residuals of the runs: one level and slope for each cell,
-/// one speed and residual for each run. All are natural logarithms except the slopes.
+/// The estimated parameters of the model: a level and a slope for each cell, and a speed for each
+/// run. Each run also has a residual. All are natural logarithms except the slopes.
 #[derive(Clone)]
 struct Estimate {
     levels: Vec<f64>,
@@ -194,15 +196,15 @@ impl Estimate {
         estimate
     }
 
-    /// Estimates speeds, levels and slopes in turn, in several rounds. The speed at a run depends
-    /// on `reach` runs before it and `reach` runs after it.
+    /// Estimates speeds, levels and slopes one after the other, in several rounds. The speed at a
+    /// run is estimated from the `reach` runs before it and the `reach` runs after it.
     fn refined(mut self, runs: &[Observation], cells: &Cells, reach: usize) -> Self {
         for round in 0..ROUNDS {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // The slopes remain 1 in the first two rounds. The levels are still distorted by epochs
-            // then, and would distort the slopes that are fitted to them.
+            // The slopes remain 1 in the first two rounds. Epochs still distort the speeds and
+            // levels then, which would distort fitted slopes.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
@@ -246,8 +248,8 @@ impl Estimate {
         let deviation = robust_deviation(&self.residuals).max(f64::EPSILON);
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         for (cell, numbers) in cells.0.iter().enumerate() {
-            // The slope is fitted to speeds and rates relative to their means within the cell. It
-            // does not use the estimated level of the cell, which may be wrong.
+            // For the fit, speeds and rates are taken relative to their means over the runs of the
+            // cell. The estimated level of the cell, which may be wrong, is therefore not needed.
             let weights = numbers.iter().map(|&number| {
                 let residual = self.residuals[number].abs();
                 if residual > 0.0 { (FULL_WEIGHT * deviation / residual).min(1.0) } else { 1.0 }
@@ -283,9 +285,9 @@ impl Estimate {
     /// Returns, for each cell, the half-width that the slope's error adds to the 95 % interval of
     /// the corrected rate.
     ///
-    /// The correction of a cell's rate is its slope times the mean speed at the cell's runs, where
-    /// 0 is the mean speed of all runs. An error of the slope therefore matters in proportion to
-    /// the absolute value of that mean.
+    /// A cell's median rate is corrected by about its slope times the mean speed at its runs,
+    /// relative to the mean speed of all runs. The effect of an error of the slope is therefore
+    /// proportional to the absolute value of that relative speed.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {

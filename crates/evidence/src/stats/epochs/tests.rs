@@ -10,12 +10,12 @@ struct World {
     repeats: usize,
     /// Average number of runs in an epoch; 0 for a machine of constant speed.
     epoch_runs: f64,
-    /// Largest amount by which the machine is slower than its highest speed, as a natural
+    /// Maximum slowdown in an epoch, relative to the machine's highest speed, as a natural
     /// logarithm.
     amplitude: f64,
     /// Standard deviation of the noise in the natural logarithm of a rate.
     noise: f64,
-    /// Correlation of the noise of two successive runs.
+    /// Correlation between the noise of a run and the noise of the next run, from 0 to 1.
     memory: f64,
     /// Maximum deviation of a cell's slope from 1. The slope is the sensitivity of the cell's rate
     /// to the machine's speed.
@@ -102,9 +102,9 @@ impl World {
     fn covered_and_conclusive(self) -> [f64; 2] {
         let Truth { runs, slopes, speeds } = self.truth();
         let epochs = Epochs::of(&runs);
-        // The true rate depends on the speed to which the estimate refers. With epochs, corrected
-        // rates refer to the mean speed. Without epochs, the estimate is the median of the cell's
-        // runs, which refers to the median speed.
+        // The true rate of a cell must be taken at the speed to which its estimate refers. Rates
+        // that are corrected for epochs refer to the mean speed. Without epochs, the estimate is
+        // the median of the cell's runs, which refers to the median speed.
         let speed = match &epochs {
             Some(_) => speeds.iter().sum::<f64>() / as_f64(speeds.len() as u64),
             None => median(speeds),
@@ -130,9 +130,9 @@ impl World {
 
 #[test]
 fn known_levels_are_recovered_within_their_intervals() {
-    // `epoch_runs` is the mean length of an epoch. Epochs of 20 runs are hardly longer than the
-    // window of runs from which a speed is estimated. The estimates are then less precise, so fewer
-    // intervals need be narrow (`least`).
+    // `epoch_runs` is the mean length of an epoch. Speeds are estimated from a window of
+    // neighbouring runs, and epochs of 20 runs are hardly longer than it. The estimates are then
+    // less precise, so a smaller share of narrow intervals (`least`) is required.
     for (epoch_runs, least) in [(20.0, 0.9), (50.0, 0.95), (200.0, 0.95), (800.0, 0.95)] {
         for slope in [0.0, 0.15] {
             let mut sums = [0.0; 2];
