@@ -1,11 +1,11 @@
-//! The decision about the first packet of a flow. It must be cheap, because each packet of a flood
-//! can be the first packet of a new flow.
+//! The decision whether a new flow is handled, made for the flow's first packet. It must be cheap,
+//! because each packet of a flood can be the first packet of a new flow.
 
 use linerate_stack::{Opening, Rejection, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum number of new flows that wait to be handled. Only a flood exceeds it. While so many
-/// wait, the first packet of each further flow is dropped; a legitimate client repeats its packet.
+/// Maximum number of new flows that wait to be handled. Only a flood exceeds it. At the maximum,
+/// the first packet of each additional flow is dropped. Legitimate clients send that packet again.
 const WAITING: usize = 512;
 
 /// The state that the gateway shares with the hook of its forwarders. Both run on one thread; the
@@ -20,7 +20,8 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Begins a turn. `waiting` is the number of new flows that earlier turns have not handled.
+    /// Sets the number of new flows that this turn may queue. `waiting` is the number of new flows
+    /// that earlier turns have queued and that are not yet handled.
     pub(crate) fn begin_turn(&self, waiting: usize) {
         self.room.store(WAITING.saturating_sub(waiting), Ordering::Relaxed);
     }
@@ -39,7 +40,7 @@ impl Admission {
         Verdict::Defer
     }
 
-    /// Rejects all further new flows, because the gateway is stopping.
+    /// Makes all later decisions reject the new flow, because the gateway is stopping.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
     }

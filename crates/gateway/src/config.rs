@@ -36,7 +36,7 @@ pub struct GatewayConfig {
     pub addresses: Vec<IpCidr>,
     /// MAC address of the gateway, on a link with Ethernet frames.
     pub mac: MacAddress,
-    /// The DNS server that the gateway offers to clients; `None` for none.
+    /// The DNS server that the gateway offers to its clients; `None` if it offers no DNS server.
     pub dns: Option<DnsRelay>,
     /// Are flows to the gateway's own addresses relayed to the loopback address of this machine?
     /// Otherwise they are rejected.
@@ -48,14 +48,14 @@ pub struct GatewayConfig {
     /// Maximum number of flows. At the maximum, the first packet of a new flow is dropped, so a TCP
     /// client repeats its SYN. The process's limit of open files may lower the maximum.
     pub flows: usize,
-    /// Maximum number of UDP flows. They also count towards the limit `flows`, of which they can
-    /// take at most half.
+    /// Maximum number of UDP flows. UDP flows also count towards the limit `flows`, and take at
+    /// most half of it, even if `udp_flows` is larger.
     pub udp_flows: usize,
     /// Maximum memory for the buffers of all connections to clients, in bytes.
     pub buffer_bytes: usize,
     /// Configuration of TCP towards the clients.
     pub tcp: Config,
-    /// Time that connections have to finish after a request to stop.
+    /// Maximum time that connections have to finish after a request to stop. Then they are reset.
     pub drain: Duration,
 }
 
@@ -98,13 +98,13 @@ impl Default for GatewayConfig {
             udp_flows: 4_096,
             buffer_bytes: 256 << 20,
             tcp: Config {
-                // The client or the server may already delay small segments by its own Nagle
-                // algorithm. The gateway would delay the relayed data a second time.
+                // Nagle's algorithm is off. The client or the server may already have delayed small
+                // segments by its own, and the gateway would delay the relayed data a second time.
                 no_delay: true,
                 // Keep-alive removes the flow of a client that has disappeared.
                 keep_alive: Some(KeepAlive::default()),
-                // Clients have a short round-trip time, so larger buffers would only exceed the
-                // processor's cache.
+                // The round-trip time to clients is short, so these sizes suffice. Larger buffers
+                // would only exceed the processor's cache.
                 send_buffer: BufferSize::Tuned { initial: 16 << 10, most: 1 << 20 },
                 receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 1 << 20 },
                 ..Config::modern()

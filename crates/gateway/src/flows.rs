@@ -20,11 +20,12 @@ pub(crate) mod bits {
     pub(crate) const UP_DONE: u8 = 16;
     /// The destination has closed its sending direction, and this has been passed to the client.
     pub(crate) const DOWN_DONE: u8 = 32;
-    /// The flow is queued, because it has more to do than one turn allows.
+    /// The flow is in the queue of flows that one turn could not finish. The flag prevents a second
+    /// entry in this queue.
     pub(crate) const QUEUED: u8 = 64;
 }
 
-/// A relayed flow in one of its states. "Far" is the kernel's socket to the destination.
+/// A relayed flow in one of its states. In names, "far" is the kernel's socket to the destination.
 #[derive(Debug)]
 pub(crate) enum Flow {
     /// A TCP flow for which the gateway is connecting to the destination. The client's handshake is
@@ -50,8 +51,9 @@ pub(crate) enum Flow {
         far: UdpSocket,
         /// The host's UDP socket to the client.
         client: UdpHandle,
-        /// Has the destination sent a datagram, or an error? If the flow expires before that, the
-        /// pace of new flows counts it as useless. Most flows of a flood are useless.
+        /// Has the destination sent a datagram, or has an ICMP error arrived? If the flow expires
+        /// without either, the pace of new flows counts the flow as useless. A flood consists
+        /// mostly of useless flows.
         is_answered: bool,
     },
 }
@@ -77,8 +79,8 @@ impl Flows {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the index and the generation that the next inserted flow will have. Flows that use
-    /// one slot one after the other have different generations.
+    /// Returns the index and the generation that the next inserted flow will have. The generation
+    /// distinguishes flows that use the same slot, one after the other.
     pub(crate) fn reserve(&mut self) -> (u32, u32) {
         if let Some(&index) = self.free.last() {
             return (index, self.slots[index as usize].generation);
@@ -89,7 +91,7 @@ impl Flows {
         (index, 0)
     }
 
-    /// Adds a flow at the index that [`Flows::reserve`] returns. Returns this index.
+    /// Adds a flow at the index that [`Flows::reserve`] has announced, and returns this index.
     pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
         let (index, _) = self.reserve();
         self.free.pop();
@@ -139,10 +141,10 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // A generation tells an event of an ended flow from one of a new flow at the same
-            // index. New slots may repeat the generations of these slots. That is harmless: only
-            // events of the most recent wait can refer to ended flows, and they find no flow at
-            // their index.
+            // New slots start with the generations that these slots have had. An event of an ended
+            // flow could then be taken for an event of a new flow. This cannot happen: such an
+            // event comes from the most recent wait, and all events of a wait are handled before
+            // new flows are inserted.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }

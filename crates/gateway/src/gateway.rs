@@ -65,17 +65,18 @@ pub struct Gateway<L> {
     pub(crate) limit: usize,
     /// Buffer for one datagram of the maximum size.
     pub(crate) datagram: Box<[u8]>,
-    /// The connections to clients that were accepted most recently, oldest first. Their handshakes
-    /// may be incomplete, and the number of such connections is limited. Invariant: at most
-    /// `HALF_OPEN`.
+    /// The most recently accepted connections to clients, oldest first. Some of their handshakes
+    /// may be incomplete. The queue limits the number of incomplete handshakes. Invariant: at most
+    /// `HALF_OPEN` connections.
     pub(crate) half_open: VecDeque<TcpHandle>,
     pub(crate) pace: Pace,
-    /// Time at which new flows are handled again, if they have to wait; [`Instant::NEVER`]
-    /// otherwise.
+    /// Time at which the loop must run to handle the new flows that are waiting; [`Instant::NEVER`]
+    /// if none have to wait.
     new_flows_at: Instant,
     freed_memory: FreedMemory,
     config: GatewayConfig,
-    /// The decisions about new flows, shared with the hook of the forwarders.
+    /// The state that decides whether a new flow is handled, rejected or dropped. The gateway
+    /// shares it with the hook that its forwarders call.
     pub(crate) admission: Arc<Admission>,
 }
 
@@ -145,9 +146,10 @@ impl<L: Link + Readiness> Gateway<L> {
         self.host.stack_mut()
     }
 
-    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected,
-    /// and existing connections have the time [`GatewayConfig::drain`] to finish. After `end`, they
-    /// have no such time. Connections that have not finished are reset. Returns the final counters.
+    /// Relays flows until `drain` or `end` becomes readable, and returns the final counters. After
+    /// `drain`, new flows are rejected, and existing connections have [`GatewayConfig::drain`] to
+    /// finish. After `end`, the gateway does not wait for them. Connections that have not finished
+    /// are reset.
     ///
     /// # Errors
     /// [`GatewayError`], if the link fails, or if the system refuses to wait for events.
@@ -167,8 +169,9 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         result?;
         self.end_all_tcp();
-        // Relaying has ended; these turns only send the remaining packets, such as resets. If the
-        // link fails now, that is not reported, because a network could lose these packets, too.
+        // Relaying has ended. These turns only send the packets that are still queued, such as
+        // resets. A failure of the link is not reported here, because a network may lose these
+        // packets anyway.
         for _ in 0..LAST_TURNS {
             if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
                 break;
@@ -232,7 +235,8 @@ impl<L: Link + Readiness> Gateway<L> {
         Ok(is_over)
     }
 
-    /// Returns free memory to the system if the gateway uses much less memory than it did before.
+    /// Returns free memory to the system if buffers and flows have used much less memory than their
+    /// maximum for a while.
     fn return_memory(&mut self, now: Instant) {
         let held = self.host.stack().buffer_memory() + self.flows.len() * FLOW;
         self.freed_memory.note(now, held);
@@ -249,8 +253,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles the events of the host: new flows, and data of clients. `is_saturated` means that
-    /// the turn before this call could not process all frames.
+    /// Handles the events of the host: new flows, and data of clients. `is_saturated` is true if
+    /// the most recent turn left frames unprocessed, because it reached its budget.
     fn serve(&mut self, is_saturated: bool) {
         self.begin_flows(is_saturated);
         while let Some(event) = self.stack().poll_event() {
@@ -262,7 +266,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles cancelled and expired flows, and then new flows as far as [`Pace`] allows.
+    /// Handles new, cancelled and expired flows, as far as [`Pace`] allows. If new flows have to
+    /// wait, cancelled and expired flows wait with them.
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
         self.new_flows_at = Instant::NEVER;
@@ -288,9 +293,9 @@ impl<L: Link + Readiness> Gateway<L> {
             if is_new {
                 left -= 1;
                 if left == 0 || CLOCK.now().since(begun) >= limit {
-                    // New flows have used up their time or number in this turn. The next turn,
-                    // which is due at once, checks the pace again and handles the remaining new
-                    // flows.
+                    // New flows have reached the maximum time or the maximum number for one turn.
+                    // The next turn begins at once. It asks the pace again, and handles the new
+                    // flows that are left.
                     self.new_flows_at = begun;
                     break;
                 }

@@ -1,9 +1,10 @@
-//! An egress gateway: it relays the flows that arrive on a link over the kernel's sockets. A
-//! namespace or a virtual machine thus reaches the network without privileges.
+//! An egress gateway. Flows arrive on a link, and the gateway relays each of them over a socket of
+//! the kernel. A network namespace or a virtual machine thus reaches the network without
+//! privileges.
 //!
-//! A client's connection is accepted only after its destination has accepted. So errors of the
-//! destination, such as "connection refused" and "no route", reach the client. One thread does
-//! everything: it runs the host, and waits with one epoll for its link and all sockets.
+//! The gateway accepts a client's connection only after the destination has accepted. Errors of the
+//! destination, such as "connection refused" and "no route", therefore reach the client. A single
+//! thread runs the host, and waits with one epoll instance for the link and all sockets.
 //!
 //! ```no_run
 //! use linerate_gateway::{Gateway, GatewayConfig};

@@ -27,7 +27,8 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayCounters {
-    /// Number of connections that were accepted, each after its destination had accepted.
+    /// Number of connections that the gateway accepted from clients, each after its destination had
+    /// accepted.
     pub tcp_accepted: u64,
     /// Number of connections that the client and the destination have both closed.
     pub tcp_closed: u64,
@@ -42,7 +43,8 @@ pub struct GatewayCounters {
     pub flows_dropped: u64,
     /// Number of connections that were removed because too many clients had incomplete handshakes.
     pub half_open_recycled: u64,
-    /// Number of datagrams that the link or the kernel's socket did not accept.
+    /// Number of datagrams that could not be sent, because the link or the kernel's socket refused
+    /// them.
     pub datagrams_dropped: u64,
     /// Number of TCP data bytes relayed from clients.
     pub tcp_bytes_up: u64,
@@ -55,8 +57,8 @@ pub struct GatewayCounters {
 }
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Serves the metrics over HTTP at an address of this machine, path `/metrics`. Returns the
-    /// address. It has the actual port if port 0 was requested.
+    /// Serves the metrics over HTTP at an address of this machine, under the path `/metrics`.
+    /// Returns the address with its actual port, which matters if the requested port is 0.
     ///
     /// # Errors
     /// [`GatewayError::Metrics`].
@@ -81,8 +83,8 @@ impl<L: Link + Readiness> Gateway<L> {
             && let Some((place, stream)) = server.accept()
         {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-            // If the poller does not accept the connection, the client gets no response. Its
-            // connection is closed when a later client takes its place.
+            // If the poller refuses the connection, no event arrives for it, so the client gets no
+            // response. The connection is closed when a later client gets the same index.
             let _ = self.poller.add(stream, Token::MetricsClient(place), flags);
         }
     }

@@ -1,13 +1,14 @@
 //! The HTTP server of a gateway's metrics (RFC 9112).
 //!
-//! The server never waits, because its thread also relays the flows. It continues a connection when
-//! the poller reports the socket. Each connection has one request.
+//! The server never blocks, because its thread also relays the flows. It reads from a connection or
+//! writes to it when the poller reports that this is possible. A connection is closed after one
+//! request.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Maximum number of clients. A further client replaces the oldest, so that silent clients cannot
-/// block others.
+/// Maximum number of clients. At the maximum, a new client replaces the oldest client. Otherwise,
+/// clients that send no request would lock out all others.
 const CLIENTS: usize = 16;
 /// Maximum length of a request's head in bytes.
 const LARGEST_HEAD: usize = 8 << 10;
@@ -19,8 +20,8 @@ const PATH: &[u8] = b"/metrics";
 pub(crate) struct MetricsServer {
     pub(crate) listener: TcpListener,
     clients: [Option<Client>; CLIENTS],
-    /// Index in `clients` for the next client. Indices are used in rotation, so the entry there is
-    /// the oldest client, if any.
+    /// Index in `clients` for the next client. The indices are used in rotation. If the entry at
+    /// this index is occupied, its client is therefore the oldest one, and is replaced.
     next: usize,
 }
 
@@ -28,9 +29,9 @@ pub(crate) struct MetricsServer {
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// The part of the request's head that has arrived. Reading stops as soon as `LARGEST_HEAD`
-    /// bytes have arrived. Each read adds up to 1 KiB, so the head can become longer by less than 1
-    /// KiB.
+    /// The part of the request's head that has arrived. Reading stops when at least `LARGEST_HEAD`
+    /// bytes have arrived. One read adds up to 1 KiB, so the head may exceed that limit by less
+    /// than 1 KiB.
     head: Vec<u8>,
     /// The response; empty until the head of the request is complete.
     answer: Vec<u8>,
@@ -57,8 +58,9 @@ impl MetricsServer {
         Some((place, &self.clients[place].insert(client).stream))
     }
 
-    /// Continues the connection at the index `place`, and removes it when it is over. `make`
-    /// returns the text of the metrics.
+    /// Continues to receive the request or to send the response of the client at index `place`.
+    /// Closes the connection after the response or an error. `make` returns the text of the
+    /// metrics.
     pub(crate) fn advance(&mut self, place: usize, make: impl FnOnce() -> String) {
         let Some(place) = self.clients.get_mut(place) else { return };
         if let Some(client) = place
@@ -70,8 +72,8 @@ impl MetricsServer {
 }
 
 impl Client {
-    /// Reads the request, then writes the response. `WouldBlock` means that the connection is not
-    /// over yet.
+    /// Reads the request, then writes the response. Returns the error `WouldBlock` if the client
+    /// must first send or receive more; the caller then calls this function again.
     fn advance(&mut self, make: impl FnOnce() -> String) -> io::Result<()> {
         if self.answer.is_empty() {
             self.read_head()?;

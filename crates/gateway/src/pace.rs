@@ -1,13 +1,13 @@
-//! The pace of new flows, which limits the time that the gateway spends on them. A new flow costs
-//! about 45 µs, because the kernel creates a socket and often connects it. If the server is on the
-//! same machine, this time includes its work. Without a limit, a flood of new flows would starve
-//! the existing flows.
+//! The pace of new flows: a limit on the time that the gateway spends on them. A new flow costs
+//! about 45 µs, because the kernel creates a socket and often connects it. If the server runs on
+//! the same machine, its own work is part of this time. Without a limit, a flood of new flows would
+//! starve the existing flows.
 //!
-//! While the gateway is saturated, new flows get an eighth of the time. A flood differs from a busy
-//! client in the outcome of its flows. Most flows of a flood are useless: the client completes no
-//! handshake, or the destination refuses. While most recent flows are useless, new flows get a
-//! smaller share, even if the gateway is idle otherwise. The reason is that new flows also take
-//! time from the kernel and from other programs.
+//! While the gateway is saturated, new flows get an eighth of the time. During a flood, they get a
+//! smaller share. A flood differs from a busy client in the outcome of its flows: most are useless,
+//! because the client completes no handshake, or the destination refuses. The smaller share applies
+//! even if the gateway is idle otherwise, because new flows also take time from the kernel and from
+//! other programs.
 
 use linerate_units::{Duration, Instant};
 
@@ -15,20 +15,22 @@ use linerate_units::{Duration, Instant};
 const SHARE: u64 = 8;
 /// During a flood, new flows get at most 1/`SHARE_OF_FLOOD` of the thread's time.
 const SHARE_OF_FLOOD: u64 = 64;
-/// Maximum time that new flows take in one turn.
+/// Maximum time that new flows take in one turn, and maximum time that accumulates for them.
 const BURST: Duration = Duration::from_millis(5);
-/// A turn handles new flows only if they may take at least this time. Otherwise they wait until
-/// this time has accumulated.
+/// Minimum of accumulated time at which a turn handles new flows while they are limited. With less,
+/// new flows wait until this time has accumulated.
 const LEAST: Duration = Duration::from_micros(100);
-/// Number of recorded outcomes at which the statistics are halved, so that old outcomes count less.
+/// Number of recorded outcomes at which both counts are halved, so that old outcomes count less
+/// than recent ones.
 const OUTCOMES: u32 = 256;
-/// Time after which the statistics are halved, however few outcomes they have.
+/// Time after which both counts are halved, even if they are below [`OUTCOMES`] together.
 const MEMORY: Duration = Duration::from_secs(1);
 
-/// The time that new flows may take, and the outcomes of recent flows.
+/// The limit on the time for new flows, and the outcomes of recent flows, which show whether there
+/// is a flood.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Time that new flows may take. Invariant: at most [`BURST`].
+    /// Accumulated time that new flows may still take. Invariant: at most [`BURST`].
     left: Duration,
     /// Time of the most recent increase of `left`.
     earned: Instant,
@@ -67,7 +69,8 @@ impl Pace {
         (self.useful, self.useless) = (self.useful / 2, self.useless / 2);
     }
 
-    /// Are there at least 64 useless recent flows, and more than four for each useful one?
+    /// Do the outcomes show a flood: at least 64 useless flows, and more than four for each useful
+    /// flow?
     fn is_flood(&self) -> bool {
         self.useless >= OUTCOMES / 4 && self.useless > 4 * self.useful
     }
@@ -76,7 +79,8 @@ impl Pace {
         if self.is_flood() { SHARE_OF_FLOOD } else { SHARE }
     }
 
-    /// Returns the time that new flows may take at `now`; `None` if they have to wait.
+    /// Returns the maximum time that new flows may take in the turn at `now`; `None` if they have
+    /// to wait.
     pub(crate) fn begin(&mut self, now: Instant, is_saturated: bool) -> Option<Duration> {
         let earned = now.since(self.earned) / self.share();
         self.earned = now;
@@ -91,12 +95,12 @@ impl Pace {
         (self.left >= LEAST).then_some(self.left)
     }
 
-    /// Subtracts the time that new flows have taken.
+    /// Subtracts the time `spent` that new flows have taken from the accumulated time.
     pub(crate) fn spend(&mut self, spent: Duration) {
         self.left = self.left - spent;
     }
 
-    /// Returns the time until which new flows have to wait.
+    /// Returns the time at which [`LEAST`] will have accumulated, so that new flows may continue.
     pub(crate) fn resumes(&self) -> Instant {
         self.earned + (LEAST - self.left) * self.share()
     }
@@ -112,8 +116,7 @@ mod tests {
         START + Duration::from_micros(micros)
     }
 
-    /// Returns the total time that new flows take during one second, if there are new flows at all
-    /// times.
+    /// Returns the total time that new flows take in one second, if new flows are always waiting.
     fn taken(pace: &mut Pace, is_saturated: bool) -> Duration {
         let (mut now, mut taken) = (after(2_000_000), Duration::ZERO);
         while now < after(3_000_000) {
@@ -153,8 +156,9 @@ mod tests {
             pace.note_useful();
         }
         assert_eq!(pace.begin(after(1), false), Some(BURST));
-        // A flood has at least `OUTCOMES / 4` useless flows, so one fewer is no flood. Many useless
-        // flows are none either if they are old: the counts are halved every second.
+        // A flood has at least `OUTCOMES / 4` useless flows. One fewer is therefore no flood.
+        // `OUTCOMES` useless flows are no flood either when they are a few seconds old, because the
+        // counts are halved every second.
         let mut pace = Pace::new(START);
         (0..OUTCOMES / 4 - 1).for_each(|_| pace.note_useless());
         assert_eq!(pace.begin(after(1), false), Some(BURST));

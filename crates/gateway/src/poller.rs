@@ -1,4 +1,5 @@
-//! The epoll with which a gateway waits for its link, its flows and all other descriptors.
+//! The epoll instance with which a gateway waits for events of its link, of its flows and of all
+//! other descriptors.
 
 use crate::error::{CLOCK, GatewayError};
 use linerate_link::Readiness;
@@ -12,7 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Maximum number of events that one wait returns.
 const EVENTS: usize = 256;
 
-/// First and last number that identify metrics clients in epoll's data. Flows have larger numbers.
+/// Range of the event data that identifies clients of the metrics. Smaller values identify the
+/// sources of which there is only one, and larger values identify flows.
 const FIRST_CLIENT: u64 = 4;
 const LAST_CLIENT: u64 = u32::MAX as u64;
 
@@ -68,11 +70,11 @@ pub(crate) struct Ready {
     pub(crate) flags: EventFlags,
 }
 
-/// The epoll, with the events that the most recent wait returned.
+/// The epoll instance of a gateway, and the events that the most recent wait returned.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    /// Does the epoll also report when the link has room to send?
+    /// Does epoll report when the link has room to send, in addition to received frames?
     waits_for_room: bool,
     pub(crate) ready: Vec<Ready>,
 }
@@ -100,13 +102,14 @@ impl Poller {
             .map_err(GatewayError::of("wait for a descriptor"))
     }
 
-    /// Removes a descriptor that stays open.
+    /// Removes a descriptor without closing it, so that its events are no longer reported.
     pub(crate) fn remove(&self, fd: impl AsFd) {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until a descriptor is ready or `deadline` has passed. If `may_sleep` is false, returns
-    /// at once.
+    /// Waits until a descriptor is ready, or until `deadline` or the deadline of the link has
+    /// passed. Only collects the events that are already there if `may_sleep` is false or the link
+    /// has work.
     pub(crate) fn wait(
         &mut self,
         link: &mut impl Readiness,

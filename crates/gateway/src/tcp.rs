@@ -17,15 +17,17 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Maximum number of bytes that one flow moves in each direction before other flows are served.
+/// Maximum number of bytes that one call moves in each direction of a flow. If more are waiting,
+/// the flow is queued, so that other flows are served before it continues.
 const SHARE: usize = 1 << 20;
 /// Maximum number of bytes that one call reads from a destination's socket into the send buffer
 /// towards the client.
 const PIECE: usize = 256 << 10;
 
-/// Maximum number of recent connections whose handshake may be incomplete. At the maximum, a new
-/// connection removes the oldest of them if the client of the oldest has not answered. A legitimate
-/// client answers within a round trip (RFC 4987 §3.4).
+/// Maximum number of recorded connections whose handshake may be incomplete. Beyond it, each new
+/// connection removes the oldest record, and resets that connection if its handshake is still
+/// incomplete. Legitimate clients are rarely affected, because they answer within a round trip (RFC
+/// 4987 §3.4).
 const HALF_OPEN: usize = 1_024;
 
 /// The reason why a relayed connection ends.
@@ -72,8 +74,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Rejects a client whose destination cannot be connected, by a reset or by an ICMP error.
-    /// After some errors of the connection attempt, the client gets no answer.
+    /// Rejects a client because the connection to its destination has failed. Sends a reset or an
+    /// ICMP error. If neither expresses `errno`, the client gets no answer.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
         self.pace.note_useless();
         let rejection = match errno {
@@ -81,8 +83,8 @@ impl<L: Link + Readiness> Gateway<L> {
             errno => unreachable_for(errno).map(Rejection::Unreachable),
         };
         let Some(rejection) = rejection else {
-            // The destination did not answer, or this machine lacks resources. The client then gets
-            // no answer either. It repeats its SYN, or has given up.
+            // The destination did not answer, or this machine lacks resources. No answer is sent to
+            // the client, so its TCP treats the SYN as lost: it repeats the SYN until it gives up.
             self.counters.flows_dropped += 1;
             let _ = self.stack().forward_drop(deferred);
             return;
@@ -102,9 +104,10 @@ impl<L: Link + Readiness> Gateway<L> {
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
                 let result = result.and_then(|result| result);
-                // `CAN_READ` stays unset until data has arrived from the destination. Data is read
-                // directly into the send buffer towards the client. An attempt to read would
-                // therefore allocate that buffer, even for a flow that remains idle.
+                // To save memory, `CAN_READ` is set only when data has arrived from the
+                // destination. A read goes directly into the send buffer towards the client, and
+                // thus allocates this buffer. An earlier attempt to read would allocate it even for
+                // a flow that remains idle.
                 let mut state = bits::CAN_WRITE;
                 if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
                     state |= bits::CAN_READ;
@@ -234,7 +237,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Continues the flows that had more to do than one turn allows.
+    /// Continues the flows that [`SHARE`] interrupted.
     pub(crate) fn pump_queued(&mut self) {
         for _ in 0..self.again.len() {
             let Some(index) = self.again.pop_front() else { break };
@@ -346,17 +349,17 @@ fn pump_down(
 ) -> (usize, Option<End>) {
     let mut moved = 0;
     while *state & (bits::DOWN_DONE | bits::CAN_READ) == bits::CAN_READ && moved < SHARE {
-        // The result remains `None` if the send buffer towards the client has no room, because
-        // nothing is read from the destination then.
+        // Stays `None` if the send buffer towards the client is full. In this case,
+        // `tcp_write_with` does not call the closure that reads from the destination.
         let mut result = None;
         let written = stack.tcp_write_with(now, client, PIECE, |room| {
             let read = far.read(room);
             if read.as_ref().is_ok_and(|&read| read < room.len())
                 && *state & bits::FAR_FINISHED == 0
             {
-                // The read returned fewer bytes than there is room for, so the socket is empty.
-                // Edge-triggered epoll reports an event when more data arrives. Until then, no read
-                // is attempted.
+                // The read returned fewer bytes than the buffer has room for, so the socket is
+                // empty now. No further read is attempted until epoll, which is edge-triggered,
+                // reports new data.
                 *state &= !bits::CAN_READ;
             }
             let count = read.as_ref().map_or(0, |&read| read);
@@ -384,8 +387,8 @@ fn pump_down(
     (moved, None)
 }
 
-/// Returns the ICMP error that corresponds to the error number of a `connect`; `None` if there is
-/// none.
+/// Returns the ICMP error that tells a client why `connect` to its destination failed; `None` if no
+/// ICMP error corresponds to `errno`.
 pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
     match errno {
         // `AFNOSUPPORT` means that the kernel lacks the IP version, so the network is unreachable.

@@ -14,12 +14,13 @@ use rustix::net::{SocketType, connect};
 use std::io;
 use std::net::UdpSocket;
 
-/// Maximum number of datagrams that a flow receives from its destination before other flows are
-/// served.
+/// Maximum number of datagrams that one call receives from the destination of a flow. If more are
+/// waiting, the flow is queued, so that other flows are served before it continues.
 const SHARE: usize = 64;
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Opens the kernel's socket for a new UDP flow.
+    /// Opens a socket of the kernel for a new UDP flow and sends the flow's first datagrams. If the
+    /// flow is not allowed or there is no socket, the flow ends.
     pub(crate) fn begin_udp(&mut self, client: UdpHandle, opening: &Opening) {
         let Some(destination) = self.route_of(opening.destination) else {
             self.counters.refused += 1;
@@ -81,8 +82,9 @@ impl<L: Link + Readiness> Gateway<L> {
             match far.send(&self.datagram[..length]) {
                 Ok(_) => self.counters.udp_bytes_up += length as u64,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // The kernel reports an ICMP error about an earlier datagram here, and has
-                    // therefore not sent this one. This datagram is sent again.
+                    // Here, `send` has reported an ICMP error that an earlier datagram caused. It
+                    // has therefore not sent this datagram, which is passed to `send` a second
+                    // time.
                     is_refused = true;
                     match far.send(&self.datagram[..length]) {
                         Ok(_) => self.counters.udp_bytes_up += length as u64,
@@ -137,7 +139,7 @@ impl<L: Link + Readiness> Gateway<L> {
         self.again_udp.push_back(index);
     }
 
-    /// Continues the flows that had more datagrams than one turn allows.
+    /// Continues to receive from the destinations whose flows [`SHARE`] interrupted.
     pub(crate) fn receive_queued(&mut self) {
         for _ in 0..self.again_udp.len() {
             let Some(index) = self.again_udp.pop_front() else { break };
@@ -145,7 +147,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Removes an expired UDP flow: the host has already closed its socket towards the client.
+    /// Removes a UDP flow that has been idle for too long. The host has already closed its own
+    /// socket of the flow.
     pub(crate) fn expire_udp(&mut self, client: UdpHandle) {
         if let Some(&index) = self.flows.by_udp.get(&client)
             && let Some(Flow::Udp { is_answered: false, .. }) = self.flows.remove(index)
