@@ -19,8 +19,9 @@ const ROUNDS: usize = 21;
 const FRAMES: usize = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Enters a network namespace, in which the TAP device is created later. Namespaces can only be
-    // entered while this process has one thread, so this comes first.
+    // Enters a network namespace, in which the TAP device is created later. Without root
+    // privileges, a process can enter one only while it has a single thread. The measurements below
+    // start threads.
     let network = namespace::enter_private_network();
     println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (minimum, maximum)");
     for capacity in [32, 64, 256, 1_024] {
@@ -53,9 +54,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends frames through a memory link whose two endpoints are used by one thread in turn. With
-/// `copied`, both ends also copy the payload of each frame. Returns the nanoseconds per frame, for
-/// each round.
+/// Sends frames through a memory link with a single thread, which uses the two endpoints
+/// alternately. With `copied`, the thread also copies the payload of each frame at both endpoints.
+/// Returns the nanoseconds per frame, one value for each round.
 fn one_thread(capacity: usize, copied: bool) -> Result<Vec<f64>, Box<dyn Error>> {
     let (mut left, mut right) = pair(MemoryConfig { capacity, ..MemoryConfig::default() })?;
     let (payload, mut sink) = (payload(), payload());
@@ -111,8 +112,8 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // An error means that the receiver has dropped its endpoint. It does so once it has
-            // received all frames, so the sender ends, too.
+            // The receiver has dropped its endpoint. It does so once it has received all frames, so
+            // the sender can end as well.
             Err(_) => return,
         }
     }
@@ -126,7 +127,8 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     tap.interface().add_address(kernel, 24)?;
     tap.interface().set_up()?;
     let mut frame = payload();
-    // An experimental EtherType, so that the kernel drops the frame after reading it.
+    // The frame has an experimental EtherType, for which the kernel has no protocol. So the kernel
+    // reads the frame and then drops it.
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xB5]);
     let write = rounds(AT_ONCE, || {
         tap.transmit(AT_ONCE, |bytes| {
@@ -140,8 +142,8 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     let mut read = Vec::new();
     for _ in 0..ROUNDS {
         for _ in 0..AT_ONCE {
-            // A datagram to the broadcast address is sent without an ARP request, which nothing on
-            // the TAP device would answer.
+            // The datagram goes to the broadcast address, so the kernel sends it without an ARP
+            // request. Nothing on the TAP device would answer such a request.
             socket.send_to(&[0; LENGTH - 42], (Ipv4Addr::new(10, 0, 0, 255), 9))?;
         }
         let begin = MonotonicClock.now();

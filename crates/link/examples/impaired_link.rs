@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         client.turn(now)?;
         server.turn(now)?;
         if written < TRANSFER {
-            // The send buffer is full or the handshake is incomplete: try again in the next turn.
+            // A write fails while the send buffer is full or the handshake is incomplete. It is
+            // then repeated in the next turn.
             written += client.stack_mut().tcp_write(now, sending, &data[written..]).unwrap_or(0);
         }
         accepted = accepted.or_else(|| server.stack_mut().tcp_accept(listener));
@@ -51,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Creates a host on a link. The seed is fixed here; a real host gets it from the system.
+/// Creates a host on a link. The seed is a constant in this example. Real programs must use random
+/// bytes of the operating system.
 fn host<L: Link>(number: u8, address: &str, link: L) -> Result<Host<L>, Box<dyn Error>> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     let stack = Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]);

@@ -38,7 +38,7 @@ pub enum LinkSpec {
 const USUAL_BAUD: u32 = 9_600;
 
 impl LinkSpec {
-    /// Returns the name of the interface, or the path of the device.
+    /// Returns the name of the network interface, or the path of the serial device.
     #[must_use]
     pub fn interface(&self) -> &str {
         match self {
@@ -50,7 +50,7 @@ impl LinkSpec {
         }
     }
 
-    /// Parses `DEVICE` or `DEVICE@BAUD`, the part after `serial:`.
+    /// Parses the part of the text after `serial:`, which is `DEVICE` or `DEVICE@BAUD`.
     fn serial(place: &str) -> Result<Self, ParseLinkError> {
         let (device, baud) = match place.rsplit_once('@') {
             Some((device, baud)) => (device, serial::parse_baud(baud)?),
@@ -123,28 +123,30 @@ pub enum ParseLinkError {
 pub struct LinkOptions {
     /// Whether the link may carry GSO and GRO frames and leave checksums to the interface.
     pub offloads: bool,
-    /// The VLAN of the host, for a TAP device or a packet socket; `None` for untagged frames.
+    /// The VLAN in which the host is; `None` for untagged frames. Only TAP devices and packet
+    /// sockets support VLANs.
     pub vlan: Option<VlanTag>,
-    /// Whether TCP/IP headers are compressed (RFC 1144), for a serial line. `None` enables
-    /// compression.
+    /// Whether a serial line compresses TCP/IP headers (RFC 1144). `None` means that it does. Other
+    /// links do not support the option.
     pub header_compression: Option<bool>,
-    /// The largest packet in bytes, for a serial line. `None` means 296, or 1,280 with an IPv6
-    /// address. Network interfaces have an MTU of their own.
+    /// The length of the largest packet on a serial line, in bytes. `None` means 296 bytes, or
+    /// 1,280 bytes if the host has an IPv6 address. Other links use the MTU of their interface, so
+    /// they do not support the option.
     pub mtu: Option<u16>,
 }
 
-/// A link of any kind that a [`LinkSpec`] can select.
+/// An open link, of any kind that a [`LinkSpec`] can select.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a program has only one")]
 #[non_exhaustive]
 pub enum AnyLink {
     /// A TAP or TUN device, see [`LinkSpec::Tap`] and [`LinkSpec::Tun`].
     Tap(Tap),
-    /// A VLAN of a TAP device.
+    /// A host in a VLAN, over a TAP device (see [`LinkOptions::vlan`]).
     TapVlan(Vlan<Tap>),
     /// A packet socket, see [`LinkSpec::Packet`].
     Packet(PacketLink),
-    /// A VLAN of a packet socket.
+    /// A host in a VLAN, over a packet socket (see [`LinkOptions::vlan`]).
     PacketVlan(Vlan<PacketLink>),
     /// A queue of AF_XDP, see [`LinkSpec::Xdp`].
     Xdp(XdpLink),
@@ -210,8 +212,8 @@ impl AnyLink {
         }
     }
 
-    /// Returns the MAC address that the host must use, or `None` if the host can choose one or
-    /// needs none.
+    /// Returns the MAC address that the host must use. Returns `None` if the host can choose its
+    /// MAC address, or if the link has no MAC addresses.
     #[must_use]
     pub const fn mac(&self) -> Option<[u8; 6]> {
         match self {
@@ -222,9 +224,9 @@ impl AnyLink {
         }
     }
 
-    /// Returns whether the link compresses headers. If it does, the host should increment the IP
-    /// identification by one for each packet, and send no TCP timestamps. Other headers change too
-    /// much to be compressed well.
+    /// Returns whether the link compresses headers (RFC 1144). Compression is effective only if few
+    /// header fields change from packet to packet. So the host should then increment the IP
+    /// identification by one for each packet, and send no TCP timestamps.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         match self {
@@ -233,7 +235,8 @@ impl AnyLink {
         }
     }
 
-    /// Returns a description, for users, of how frames enter and leave the program.
+    /// Returns a short text for users, which names the mechanism that carries the frames, such as
+    /// `a TUN device`.
     #[must_use]
     pub fn description(&self) -> &'static str {
         match self {
@@ -251,7 +254,7 @@ impl AnyLink {
 }
 
 impl LinkOptions {
-    /// Returns an error if an option does not apply to the kind of link that `spec` selects.
+    /// Returns an error if an option is set that the kind of link in `spec` does not support.
     fn check(&self, spec: &LinkSpec) -> Result<(), OpenError> {
         let is_serial = matches!(spec, LinkSpec::Serial(..));
         if self.vlan.is_some() && !matches!(spec, LinkSpec::Tap(_) | LinkSpec::Packet(_)) {
@@ -266,7 +269,8 @@ impl LinkOptions {
         Ok(())
     }
 
-    /// Returns the configuration of a serial line whose host has the address `address`.
+    /// Combines these options, the rate `baud` and the default values to the configuration of a
+    /// serial line. `address` is the address of the host.
     ///
     /// # Errors
     /// [`OpenError::SerialIpv6`] if the MTU is too small for IPv6.
@@ -313,14 +317,14 @@ pub enum OpenError {
     /// The packet socket cannot be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// The host of an AF_XDP queue has an IPv6 address. The XDP program selects frames by IPv4
-    /// address, so it could not select those for this host.
+    /// The link is to use AF_XDP, but the host has an IPv6 address. The XDP program selects the
+    /// host's frames by IPv4 address only.
     #[error(
         "AF_XDP selects frames by IPv4 address, and {0} is none: give an IPv4 address, or use \
          packet:NAME"
     )]
     XdpAddress(IpAddr),
-    /// The AF_XDP queue cannot be opened.
+    /// The AF_XDP socket cannot be opened, or the XDP program cannot be attached.
     #[error(transparent)]
     Xdp(#[from] XdpError),
     /// The serial line cannot be opened.
@@ -342,7 +346,8 @@ pub enum OpenError {
     OwnMtu(LinkSpec),
 }
 
-/// Evaluates an expression for the link inside any variant of an `AnyLink`.
+/// Evaluates the expression `$call` for any variant of an `AnyLink`. In the expression, `$link` is
+/// the link that the variant contains.
 macro_rules! each {
     ($any:expr, $link:ident => $call:expr) => {
         match $any {

@@ -6,12 +6,12 @@ use crate::wait::{Readiness, forward_readiness};
 use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame, ZeroCopyFrame};
 use linerate_units::{Clock, Duration, Instant};
 
-/// A wrapper around the link `L` that copies the frames of both directions to a capture. A received
-/// frame is stamped with its time of arrival. A sent frame is stamped with the time at which it was
-/// passed to the link.
+/// A wrapper around the link `L` that copies all sent and received frames to a capture. The time
+/// stamp of a received frame is its time of arrival. The time stamp of a sent frame is the time at
+/// which it was passed to the link.
 ///
-/// Frames are captured as they pass between host and link: a GSO or GRO frame is one packet, and a
-/// partial checksum is not completed.
+/// The capture contains the frames in the form in which host and link exchange them. So a GSO or
+/// GRO frame is one packet of the capture, and a partial checksum stays incomplete.
 ///
 /// An error of the capture never affects the link (see [`CaptureWriter`]).
 #[derive(Debug)]
@@ -21,8 +21,9 @@ pub struct Capture<L, S: Sink = CaptureFile, C = MonotonicClock> {
 }
 
 impl<L: Link, S: Sink> Capture<L, S> {
-    /// Captures `link` as the interface `name` of `writer`. The link must use [`MonotonicClock`];
-    /// its instants are converted to the time of day.
+    /// Creates a link that captures the frames of `link`. In the capture, it is the interface
+    /// `name` of `writer`. The times of `link` must come from [`MonotonicClock`]; they are
+    /// converted to times of day.
     pub fn new(link: L, name: &str, writer: CaptureWriter<S>) -> Self {
         let since_start = MonotonicClock.now().since(Instant::ZERO);
         Self::with_clock(link, name, writer, MonotonicClock, time_of_day() - since_start)
@@ -30,8 +31,8 @@ impl<L: Link, S: Sink> Capture<L, S> {
 }
 
 impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
-    /// Captures `link`, whose times come from `clock`. The clock's [`Instant::ZERO`] is `epoch`
-    /// after 1970-01-01 00:00 UTC.
+    /// Creates a link that captures the frames of `link`, whose times come from `clock`. `epoch` is
+    /// the time of day at the clock's [`Instant::ZERO`], counted from 1970-01-01 00:00 UTC.
     pub fn with_clock(
         link: L,
         name: &str,
@@ -55,7 +56,8 @@ impl<L, S: Sink, C> Capture<L, S, C> {
         &self.link
     }
 
-    /// Returns the link and the writer. The writer can then be used for another link.
+    /// Returns the inner link and the writer. The writer can then capture the frames of another
+    /// link.
     pub fn into_parts(self) -> (L, CaptureWriter<S>) {
         (self.link, self.recorder.writer)
     }
@@ -106,7 +108,7 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
     }
 }
 
-/// A frame source that captures the frames of another source.
+/// A frame source that takes its frames from another source, and captures them.
 struct Recorded<'a, F, S: Sink, C> {
     source: &'a mut F,
     recorder: &'a mut Recorder<S, C>,
@@ -182,9 +184,9 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A value that is both a frame source and a link. As a source, it makes frames of three parts:
-    /// the first is in the link's buffer, and the other two are borrowed slices. As a link, it
-    /// joins these parts by scatter-gather, so `fill` is never called.
+    /// A frame source and a link in one value. The source makes frames of three parts: the first is
+    /// in the link's buffer, and the other two are borrowed slices. The link takes such frames
+    /// without joining the parts in a buffer, so `fill` is never called.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -300,10 +302,10 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The time stamp must be the time of day: a correct one lies within milliseconds of `now`.
-        // A reading of the monotonic clock, which counts from the start of the machine, would lie
-        // decades before `now`. Half of the machine's uptime is between these two differences, so
-        // it serves as the tolerance.
+        // The time stamp must be the time of day. If it is, it differs from `now` by milliseconds.
+        // If it were a reading of the monotonic clock, which counts from the start of the machine,
+        // it would differ by decades. Half of the machine's uptime lies between these two
+        // differences, so it is the tolerance.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

@@ -5,8 +5,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The monotonic clock of the system. It counts nanoseconds since the machine started, is equal in
-/// all threads and processes, and is never set back.
+/// The monotonic clock of the system. It counts nanoseconds since the machine started. All threads
+/// and processes read equal values, and the clock is never set back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
@@ -16,22 +16,22 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Returns the time since 1970-01-01 00:00 UTC, for the time stamps of captures. The system can set
-/// it forward and back, so it must not serve to measure time.
+/// Returns the time of day as the time since 1970-01-01 00:00 UTC, for the time stamps of captures.
+/// The system can set this clock forward and back, so it is unsuitable for measuring durations.
 #[must_use]
 pub fn time_of_day() -> Duration {
     Duration::from_nanos(nanoseconds(clock_gettime(ClockId::Realtime)))
 }
 
-/// Converts the reading of a clock to nanoseconds since the epoch of that clock. Negative readings
-/// and those beyond 64 bits are clamped.
+/// Converts the reading of a clock to nanoseconds since the zero of that clock. Negative seconds
+/// count as zero, and a result that exceeds 64 bits becomes `u64::MAX`.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A clock that only its user advances, for tests and deterministic programs. Clones share the
-/// time.
+/// A clock that stands still until the program advances it, for tests and deterministic programs.
+/// All clones of a clock show an equal time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     nanos: Arc<AtomicU64>,

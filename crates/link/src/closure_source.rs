@@ -1,5 +1,5 @@
-//! A frame source made of a closure, so that `Link::transmit` can share the code of
-//! `Link::transmit_from`.
+//! A frame source that calls a closure. With it, a link can implement `Link::transmit`, which takes
+//! a closure, by calling its `Link::transmit_from`, which takes a source.
 
 use linerate_stack::{FrameSource, TxFrame, ZeroCopyFrame};
 use linerate_units::Instant;

@@ -1,5 +1,5 @@
-//! An eventfd: a wake-up event with a file descriptor, so that one `poll` can wait for this event
-//! and for other descriptors.
+//! A wake-up event with a file descriptor (eventfd). One call of `poll` can thus wait for this
+//! event and for other descriptors.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
@@ -18,7 +18,8 @@ impl Eventfd {
 
     /// Sets the event, which makes the descriptor readable.
     pub(crate) fn set(&self) {
-        // Writing fails only if the counter would overflow. The event is then already set.
+        // Writing fails only if the counter would overflow. In that case the counter is not zero,
+        // so the event is set already.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 

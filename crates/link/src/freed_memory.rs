@@ -1,13 +1,15 @@
 //! Decides when an allocator should return freed memory to the operating system.
 //!
-//! Allocators keep freed memory, to allocate from it again. glibc returns little of it, because the
-//! buffers of different connections alternate in memory: a minute after 2,000 connections with full
-//! buffers had ended, it still held 200 MB. The program therefore returns memory once
-//! [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
+//! Allocators keep freed memory for later allocations. glibc returns little of it to the operating
+//! system, because the buffers of different connections lie between each other in memory. In a
+//! measurement, 2,000 connections with full buffers ended, and a minute later glibc still held 200
+//! MB. The program therefore makes the allocator return memory once [`WORTHWHILE`] bytes have
+//! stayed free for [`DELAY`].
 
 use linerate_units::{Duration, Instant};
 
-/// Minimum number of freed bytes for which searching the allocator's free lists is worthwhile.
+/// Minimum number of freed bytes that are returned to the operating system. For fewer bytes, it is
+/// not worthwhile to search the allocator's free lists.
 const WORTHWHILE: usize = 16 << 20;
 
 /// Time for which bytes must stay free before they are returned to the operating system. A
@@ -18,11 +20,12 @@ const DELAY: Duration = Duration::from_secs(1);
 /// [`crate::return_free_memory`].
 #[derive(Debug)]
 pub struct FreedMemory {
-    /// The maximum number of bytes in buffers since memory was last returned.
+    /// The largest number of bytes that the buffers have held since memory was last returned.
     peak: usize,
-    /// The number of freed bytes: `peak` less the number of bytes that buffers hold now.
+    /// The number of freed bytes: `peak` minus the number of bytes that the buffers hold now.
     freed: usize,
-    /// Time at which the freed bytes should be returned; [`Instant::NEVER`] if they are too few.
+    /// Time at which the freed bytes should be returned; [`Instant::NEVER`] if there are fewer than
+    /// [`WORTHWHILE`] of them.
     deadline: Instant,
 }
 
@@ -44,15 +47,16 @@ impl FreedMemory {
         }
     }
 
-    /// Returns the time at which [`take_due`](Self::take_due) should be called at the latest;
-    /// [`Instant::NEVER`] if there is too little memory to return.
+    /// Returns the time from which [`take_due`](Self::take_due) returns a number of bytes;
+    /// [`Instant::NEVER`] if too few bytes are free.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Returns the number of freed bytes if they should be returned to the operating system now,
-    /// and counts them as returned. Otherwise returns `None`.
+    /// Returns the number of freed bytes if the caller should now return them to the operating
+    /// system. The bytes then no longer count as freed. Returns `None` if it is too early, or there
+    /// are too few.
     pub fn take_due(&mut self, now: Instant) -> Option<usize> {
         (now >= self.deadline).then(|| {
             self.deadline = Instant::NEVER;

@@ -1,6 +1,8 @@
-//! Information about the kernel's TCP sockets, and socket options that no safe library can set.
+//! Queries the kernel's TCP sockets, and sets socket options for which no safe library has a
+//! function.
 //!
-//! `linerate` measures its own TCP and that of the kernel, and compares the two with these values.
+//! `linerate` measures transfers with its own TCP and with that of the kernel. The values that this
+//! module returns serve to compare the two.
 
 use crate::sys::socket_option;
 use std::ffi::c_int;
@@ -12,8 +14,8 @@ const SO_BUF_LOCK: c_int = 72;
 /// Socket option `SO_MEMINFO` of <asm-generic/socket.h>, since Linux 4.12.
 const SO_MEMINFO: c_int = 55;
 
-/// The kernel's reply to `TCP_INFO`. Kernel versions differ in the number of fields. A field that
-/// the kernel does not provide is absent, not zero.
+/// The kernel's reply to `TCP_INFO`. Older kernels provide fewer fields than newer ones. A field
+/// that the running kernel does not provide is absent, and not zero.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpInfo {
@@ -32,9 +34,9 @@ impl TcpInfo {
         Ok(Self { bytes, length })
     }
 
-    /// Returns the value of a field, named without its prefix `tcpi_`. Times are in microseconds,
-    /// but in milliseconds for `last_*` and `total_rto_time`. Returns `None` if the kernel does not
-    /// provide the field.
+    /// Returns the value of the field that is called `tcpi_` and `name` in `struct tcp_info`. Times
+    /// are in microseconds, except that `last_*` and `total_rto_time` are in milliseconds. Returns
+    /// `None` if the kernel does not provide the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         match name {
@@ -45,8 +47,9 @@ impl TcpInfo {
         }
     }
 
-    /// Returns the window scale shifts of the peer and of this endpoint. They are bit fields of
-    /// four bits, whose order depends on the C ABI.
+    /// Returns two window scale shifts: that of the peer (`tcpi_snd_wscale`), and that of this
+    /// endpoint (`tcpi_rcv_wscale`). They are bit fields of four bits, whose order depends on the C
+    /// ABI.
     fn shifts(&self) -> Option<(u64, u64)> {
         let byte = u64::from(*self.bytes[..self.length].get(6)?);
         let (low, high) = (byte & 0xf, byte >> 4);
@@ -60,8 +63,8 @@ impl TcpInfo {
         Some(byte & if cfg!(target_endian = "little") { 1 } else { 0x80 } != 0)
     }
 
-    /// Returns the names and values of all fields that this kernel provides. Names have no prefix
-    /// `tcpi_`.
+    /// Returns the names and values of all fields that the running kernel provides. The names are
+    /// those of `struct tcp_info` without the prefix `tcpi_`.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         FIELDS.iter().filter_map(|field| Some((field.name, self.read(field)?)))
     }
@@ -154,8 +157,8 @@ const FIELDS: &[Field] = &[
 /// The memory that the buffers of a socket occupy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). This is more than the
-    /// number of data bytes, because the kernel counts whole buffers.
+    /// Bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). The kernel counts whole
+    /// buffers, so this exceeds the number of data bytes in the queue.
     pub send_queue: u64,
     /// Bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_queue: u64,
@@ -189,9 +192,9 @@ pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
-/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`). TCP options in a segment count
-/// towards this limit. Must be called before connecting or listening; accepted sockets inherit the
-/// MSS from the listener.
+/// Sets the maximum MSS (`TCP_MAXSEG`): `socket` announces it, and sends no larger segments. The
+/// limit applies to the data and the TCP options of a segment together. Must be called before the
+/// socket connects or listens. Accepted sockets inherit the MSS of the listener.
 ///
 /// # Errors
 /// The error of the kernel, which accepts 88 to 32,767 bytes.
@@ -199,8 +202,8 @@ pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     socket_option::set_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, c_int::from(bytes))
 }
 
-/// Returns the payload of a full segment on `socket` (`TCP_MAXSEG`), in bytes. Before the
-/// connection is established, returns the MSS to announce.
+/// Returns the number of data bytes in a full segment on `socket` (`TCP_MAXSEG`). Before the
+/// connection is established, returns the MSS that the socket will announce.
 ///
 /// # Errors
 /// The error of the kernel if `socket` is not a TCP socket.
@@ -209,8 +212,8 @@ pub fn max_segment(socket: impl AsFd) -> io::Result<u32> {
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
-/// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). TCP itself
-/// paces its segments if the interface's queue discipline does not pace them.
+/// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). If the
+/// queue discipline of the interface paces no segments, the kernel's TCP does so.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -219,12 +222,12 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &value)
 }
 
-/// Lets the kernel adjust the sizes of both buffers of `socket` again (`SO_BUF_LOCK`). Setting a
-/// buffer's size turns this adjustment off.
+/// Lets the kernel adjust the sizes of both buffers of `socket` (`SO_BUF_LOCK`). It does so by
+/// default, but no longer adjusts a buffer whose size has been set.
 ///
 /// # Errors
 /// The error of the kernel. Kernels before 5.14 do not support the option, so a buffer whose size
-/// was set keeps it.
+/// was set then keeps this size.
 pub fn unlock_buffers(socket: impl AsFd) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
 }
@@ -259,9 +262,10 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // Bytes can move from the sender's queue to the receiver's between the two queries. The
-        // sender (`near`) is queried first, so such bytes are counted twice. In the opposite order,
-        // they would be counted in neither queue, and the assertion could fail.
+        // Between the two queries, bytes can move from the queue of the sender (`near`) to that of
+        // the receiver. The sender is queried first, so such bytes are counted twice. If the
+        // receiver were queried first, they would be counted in neither queue, and the assertion
+        // could fail.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

@@ -26,7 +26,7 @@
 //! use linerate_stack::{Link, TxFrame};
 //! use linerate_units::Instant;
 //!
-//! // A cable. One end loses every frame that it sends, and is captured.
+//! // Two endpoints in memory. The left one loses every frame that it sends, and is captured.
 //! let (left, mut right) = pair(MemoryConfig::default())?;
 //! let lossy = Impair::new(left, "tx.loss=100%".parse()?, 1988);
 //! let mut file = Vec::new();
@@ -98,10 +98,10 @@ mod wait;
 pub mod xdp;
 
 /// Makes glibc's allocator return its free memory to the operating system, for all threads.
-///
-/// The call takes milliseconds for each 100 MB, during which other threads may wait to allocate. It
-/// is worthwhile when much less memory is in use than before; `linerate-sockets` decides this by
-/// [`FreedMemory`]. It has no effect with another C library, or if the program has a global
+/// The call takes several milliseconds for each 100 MB of memory. During this time, other threads
+/// that allocate may have to wait. It is worthwhile when much less memory is in use than before;
+/// `linerate-sockets` decides this by [`FreedMemory`]. The call has no effect with another C
+/// library than glibc, or if the program has a global allocator of its own.
 /// allocator of its own.
 pub fn return_free_memory() {
     sys::allocator::trim();

@@ -1,11 +1,12 @@
 //! A link inside the process. Each of its two endpoints can be used by a different thread.
 //!
-//! Each direction is a ring of frame buffers. The sender writes a frame into the ring, and the peer
-//! reads it there, without a copy or a delay. When the ring is full, the link accepts no frames.
+//! Each direction is a ring of frame buffers. The sender writes a frame into a buffer of the ring,
+//! and the receiver reads it there, so nothing is copied or delayed. While the ring is full, the
+//! link accepts no more frames.
 //!
 //! The link uses the system calls `eventfd2` and `membarrier`. If the system refuses `membarrier`,
-//! each batch of frames takes some ten nanoseconds more. A sandbox that kills the process for
-//! unlisted system calls must list both.
+//! the link works without it, and each batch of frames takes some ten nanoseconds more. A sandbox
+//! that kills the process for a system call that it does not list must list both.
 
 use crate::MonotonicClock;
 use crate::closure_source::ClosureSource;
@@ -22,10 +23,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The length of an 802.1Q tag in bytes, for which a slot has room in addition to the full MTU.
+/// The length of an 802.1Q tag in bytes. A slot has room for a tag and a packet of the full MTU.
 const TAG: usize = 4;
-/// The number of written frames after which the link publishes them, even if the batch continues,
-/// so that the peer can begin to read.
+/// The maximum number of frames that are written before the link publishes them. In a long batch,
+/// the peer can thus read the first frames while the link still writes the last ones.
 const PUBLISH_INTERVAL: usize = 16;
 
 /// The configuration of a memory link.
@@ -38,11 +39,11 @@ pub struct MemoryConfig {
     pub capacity: usize,
     /// Whether frames begin with an Ethernet header or with an IP header.
     pub medium: Medium,
-    /// The checksum status that the link reports to the receiving host. Whatever it is, frames
-    /// contain valid checksums. So a host that verifies them does as much work as with frames from
-    /// a wire.
+    /// The checksum status that the link reports to the receiving host. Frames always contain valid
+    /// checksums, whatever the status. With [`RxChecksum::Unverified`], the host therefore verifies
+    /// checksums with as much work as for frames from a wire.
     pub checksum: RxChecksum,
-    /// The bit rate that the link reports. It does not slow frames down.
+    /// The bit rate that the link reports to the host. The link itself does not slow frames down.
     pub rate: Option<Rate>,
 }
 
@@ -89,8 +90,9 @@ pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryErro
     pair_with_clock(config, MonotonicClock)
 }
 
-/// Creates a link of `count` queues, and returns the queues of each endpoint. A frame sent on a
-/// queue arrives on the queue with the same index.
+/// Creates a link of `count` queues. Returns all queues of one endpoint, and all queues of the
+/// other. A frame that is sent on a queue arrives on the other endpoint's queue with an equal
+/// index.
 ///
 /// # Errors
 /// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
@@ -101,7 +103,7 @@ pub fn queues(
     (0..count).map(|_| pair(config)).collect()
 }
 
-/// Creates a link whose frames are stamped with their time of arrival by `clock`.
+/// Creates a link with the given clock, which determines the arrival times of the frames.
 ///
 /// # Errors
 /// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
@@ -138,8 +140,8 @@ fn new_eventfd() -> Result<Arc<Eventfd>, MemoryError> {
     Ok(Arc::new(event))
 }
 
-/// One endpoint of a link inside the process. After the peer has been dropped, the frames that it
-/// has sent still arrive. Then the link is down.
+/// One endpoint of a link inside the process. After the peer has been dropped, this endpoint still
+/// receives the frames that the peer has sent. Once they are received, the link is down.
 #[derive(Debug)]
 pub struct MemoryLink<C = MonotonicClock> {
     sender: Producer,
@@ -150,8 +152,8 @@ pub struct MemoryLink<C = MonotonicClock> {
     clock: C,
     wakeup: Arc<Eventfd>,
     // This field must be declared last, because fields are dropped in the order of declaration.
-    // Dropping it wakes the peer, which must then find that the rings, dropped before, are
-    // abandoned.
+    // Dropping it wakes the peer. By then, the rings must have been dropped, so that the peer finds
+    // them abandoned.
     other: OtherWakeup,
 }
 
@@ -174,9 +176,9 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // The ring was empty. Since that check, the peer may have sent a frame and then dropped
-            // its endpoint. So the ring is checked once more, after the check whether the endpoint
-            // was dropped.
+            // The ring was empty a moment ago. Since then, the peer may have sent a frame and
+            // dropped its endpoint. So if the endpoint was dropped, the ring is checked once more:
+            // the link is down only if the ring is still empty.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -215,7 +217,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         self.transmit_from(budget, &mut ClosureSource { now, fill })
     }
 
-    /// Sends frames of a host. Each frame is stamped with the time of the host's current turn.
+    /// Sends frames of a host. Each frame is stamped with `source.now()`, the time of the host's
+    /// current turn.
     #[inline(always)]
     fn transmit_from(
         &mut self,
@@ -223,8 +226,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // In most turns, a host that only receives has nothing to send. This early return saves the
-        // check for a dropped peer, which `receive` reports as well.
+        // A host that only receives data has nothing to send in most turns. It then need not check
+        // whether the peer has been dropped, because `receive` reports that as well.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -249,7 +252,7 @@ impl<C: Clock> Link for MemoryLink<C> {
 }
 
 impl<C> MemoryLink<C> {
-    /// Publishes the written frames, and wakes the peer if it sleeps.
+    /// Publishes the written frames, and wakes the peer if it sleeps until frames arrive.
     fn publish(&mut self) {
         if self.sender.publish() {
             self.other.wake();
@@ -298,8 +301,9 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 
     /// Prepares a sleep that ends when a frame arrives. If the most recent transmission found the
-    /// ring full, the sleep also ends when the peer has read frames. The peer sets the event of
-    /// this endpoint for either reason, so the caller need not poll the descriptor for writing.
+    /// ring full, the sleep ends also when the peer has read frames. In both cases the peer sets
+    /// the event of this endpoint. So the caller polls [`fd`](Readiness::fd) only for reading, and
+    /// not for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()
@@ -331,8 +335,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 }
 
-/// The wake-up event of the peer. Dropping this value sets the event, so that a sleeping peer
-/// notices that the link is down.
+/// The event that wakes the peer. Dropping this value sets the event, so that a sleeping peer wakes
+/// and finds that the link is down.
 #[derive(Debug)]
 struct OtherWakeup(Arc<Eventfd>);
 

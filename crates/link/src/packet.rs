@@ -1,14 +1,14 @@
 //! A packet socket: a link over an interface that the kernel continues to use.
 //!
-//! The host has its own MAC address, or uses the MAC address of the interface. It receives the
-//! frames for this address and for groups. The kernel receives copies of these frames: if it has
-//! the host's IP address, kernel and host both reply. If it does not, it drops the copies, unless
-//! it forwards packets.
+//! The host has its own MAC address, or uses that of the interface. It receives the frames to this
+//! address and to group addresses. The kernel receives copies of them. If the kernel also has the
+//! host's IP address, both reply. If it does not have this address, it drops the packets, unless it
+//! forwards packets.
 //!
-//! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
-//! frames, and veth pairs omit checksums, so GRO frames of up to 64 KiB and partial checksums
-//! arrive even if [`PacketConfig::offloads`] is false. If it is true, the host also sends GSO
-//! frames, which the kernel segments if the interface cannot.
+//! Each frame has a virtio-net header, which describes its offloads (`PACKET_VNET_HDR`). Received
+//! frames can be GRO frames of up to 64 KiB or have partial checksums, because NICs coalesce frames
+//! and veth pairs omit checksums. [`PacketConfig::offloads`] does not change that. If it is true,
+//! the host also sends GSO frames, which the kernel segments if the interface cannot.
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
@@ -34,11 +34,12 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// Socket option `PACKET_IGNORE_OUTGOING`: do not receive frames that this machine sends.
+/// Socket option `PACKET_IGNORE_OUTGOING`: the socket does not receive the frames that this machine
+/// itself sends on the interface.
 const IGNORE_OUTGOING: i32 = 23;
-/// Requested size of the socket's receive queue, and of its send queue, in bytes. The kernel
-/// charges at least a page for each frame, however short, so this must be much more than the bytes
-/// of the frames.
+/// Requested size of the socket's receive queue and of its send queue, in bytes. For each frame,
+/// even a short one, the kernel counts at least a page. So the size must be much larger than the
+/// sum of the frame lengths.
 const QUEUE_BYTES: i32 = 8 << 20;
 
 /// The configuration of a packet socket.
@@ -48,18 +49,21 @@ pub struct PacketConfig {
     pub interface: String,
     /// The MAC address of the host, or `None` for the MAC address of the interface.
     pub mac: Option<[u8; 6]>,
-    /// Whether the host sends GSO frames and leaves checksums to the interface. Without offloads,
-    /// every sent frame is complete: a NIC could send it without a change.
+    /// Whether the host sends GSO frames, and leaves the computation of checksums to the interface.
+    /// If it does not, every sent frame is complete, so a NIC without offloads could send it
+    /// unchanged.
     pub offloads: bool,
-    /// The VLAN whose frames are received, without their tags. `None` for untagged frames.
+    /// The VLAN in which the host is. The host receives only frames of this VLAN, without their
+    /// tags. With `None`, it receives only untagged frames.
     pub vlan: Option<VlanTag>,
-    /// Whether frames bypass the queueing discipline of the interface. The driver then drops frames
-    /// for which it has no room.
+    /// Whether sent frames bypass the queue discipline of the interface. If they do, the driver
+    /// drops frames for which it has no room.
     pub bypass_queue: bool,
 }
 
 impl PacketConfig {
-    /// Creates a configuration for the interface `name`, with its MAC address and with offloads.
+    /// Creates a configuration for the interface `name` and for its MAC address. Offloads are
+    /// enabled, and frames bypass the queue discipline.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { interface: name.into(), mac: None, offloads: true, vlan: None, bypass_queue: true }
@@ -76,14 +80,15 @@ pub struct PacketLink {
     /// Buffers of received frames, each with its virtio-net header in front.
     receive_buffers: SharedBuffers,
     outgoing: Vec<OutgoingFrame>,
-    /// The range of `outgoing` whose buffers hold frames to be sent: start and end index.
+    /// The frames that wait to be sent, as a range of indices into `outgoing`: first index, and
+    /// end.
     waiting: (usize, usize),
     dropped: u64,
     refused: u64,
     malformed: u64,
 }
 
-/// A frame to be sent, in its buffer.
+/// A buffer with a frame to be sent, and the length of that frame.
 #[derive(Debug)]
 struct OutgoingFrame {
     memory: Box<[u8]>,
@@ -123,9 +128,8 @@ impl PacketLink {
         Ok(Self::over(socket, interface, mac, mtu, config.offloads))
     }
 
-    /// Opens the interface for a host in the VLAN of `tag`. The link adds the tag to the frames
-    /// that the host sends, and receives only frames of this VLAN.
-    ///
+    /// Opens the interface for a host in the VLAN of `tag`. The link adds this tag to the frames
+    /// that the host sends. It receives only frames of this VLAN, and removes their tags.
     /// # Errors
     /// [`PacketError`], which names what is missing, and the remedy.
     pub fn open_vlan(config: &PacketConfig, tag: VlanTag) -> Result<Vlan<Self>, PacketError> {
@@ -199,7 +203,7 @@ impl PacketLink {
     }
 
     /// Returns the number of sent frames that were lost, because the driver or the kernel had no
-    /// room for them or rejected their length.
+    /// room for them, or because the kernel rejected their length.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
@@ -212,8 +216,8 @@ impl PacketLink {
         self.malformed
     }
 
-    /// Sends the frames that wait in `outgoing`. Returns false if the kernel has no room for all of
-    /// them.
+    /// Sends the frames that wait in `outgoing`. Returns false if some of them still wait, because
+    /// the kernel has no room for them.
     fn flush(&mut self) -> Result<bool, LinkError> {
         while self.waiting.0 < self.waiting.1 {
             let frames = self.outgoing[self.waiting.0..self.waiting.1].iter();
@@ -236,9 +240,10 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the waiting frames. The last of them is incomplete: the borrowed data `rest` belongs
-    /// behind it, so it is sent by a system call of its own. If the kernel has no room, `rest` is
-    /// copied into the buffer of this frame, and the frame waits.
+    /// Sends the waiting frames. The final one is only the start of a frame: the borrowed data
+    /// `rest` follows it. So a separate system call sends this frame together with `rest`. If the
+    /// kernel has no room, `rest` is copied behind the start of the frame, and the frame continues
+    /// to wait.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;
@@ -282,8 +287,8 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes the virtio-net header and the frame to consecutive memory. So the
-            // buffer is filled from the offset of the header on, which precedes that of the frame.
+            // The kernel writes the virtio-net header and then the frame, without a gap. So it must
+            // begin at the offset of the header, so that the frame lies at the offset of the frame.
             let came = match receive(
                 &self.socket,
                 self.receive_buffers.next(wanted),
@@ -336,9 +341,9 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// Sends the frames of `source`. A frame with borrowed data is sent by a system call of its
-    /// own, which avoids a copy of the data. Frames without borrowed data are sent in batches.
-    /// Without offloads, all data is copied into the frames.
+    /// Sends the frames of `source`. A frame with borrowed data is sent by a separate system call,
+    /// which reads the data where it is, so nothing is copied. Frames without borrowed data are
+    /// sent in batches. Without offloads, the source copies all data into the frames.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -406,8 +411,8 @@ impl Readiness for PacketLink {
 
 fn open_socket() -> Result<OwnedFd, PacketError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // `None` selects protocol 0, with which no frame arrives until the socket is bound to the
-    // interface.
+    // `None` selects protocol 0, for which the socket receives no frames. Frames arrive only after
+    // `bind` has set the interface and a protocol.
     socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => PacketError::Forbidden,
         Errno::AFNOSUPPORT => PacketError::NoPacketSockets,
@@ -419,8 +424,8 @@ fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_PACKET, name, value)
 }
 
-/// Enlarges the socket's queues as far as the system allows. A refusal is no error: the queues stay
-/// smaller, and their overflows are counted.
+/// Requests larger queues for the socket. If the system grants less or refuses, the link still
+/// works, but more frames are lost in bursts. They are counted.
 fn widen_queue(socket: &OwnedFd) {
     let set = |name| socket_option::set_integer(socket, libc::SOL_SOCKET, name, QUEUE_BYTES);
     let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));
@@ -437,12 +442,12 @@ const IF_ANY_BIT: u16 = 0x45;
 const ANSWER: u16 = 0x06;
 /// Load address `SKF_AD_OFF + SKF_AD_VLAN_TAG`: priority and ID of the VLAN tag.
 const TAG: u32 = 0xffff_f000 + 44;
-/// Load address `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: whether the kernel has removed a VLAN tag
-/// from the frame.
+/// Load address `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: whether the frame had a VLAN tag, which the
+/// kernel has removed from the frame.
 const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
-/// Returns a filter that accepts IPv4, IPv6 and ARP frames to this MAC address or to a group. The
-/// frames must belong to VLAN `vlan`, or be untagged if `vlan` is `None`.
+/// Returns a filter that accepts IPv4, IPv6 and ARP frames to this MAC address or to any group
+/// address. With a `vlan`, it accepts only frames of this VLAN, otherwise only untagged frames.
 fn filter([a, b, c, d, e, f]: [u8; 6], vlan: Option<VlanTag>) -> [Instruction; 17] {
     let (first, last) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]));
     let (present, mask, id) = match vlan {

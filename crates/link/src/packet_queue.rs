@@ -1,9 +1,10 @@
-//! A link that exchanges IP packets with other code of the same program through a queue. It serves
-//! tunnels such as WireGuard, whose packets come from and go to code of the application.
+//! A link that exchanges IP packets with other code in the program, instead of with a network. It
+//! serves tunnels such as WireGuard: the application encrypts the host's packets and sends them
+//! itself.
 //!
-//! The host uses a [`QueueLink`], and the application a [`PacketQueue`], each in any thread. Each
-//! direction holds a limited number of packets. Packets that the application cannot push are
-//! counted.
+//! The host uses a [`QueueLink`], and the application a [`PacketQueue`]. They can be in different
+//! threads. Each direction holds a limited number of packets. If the application cannot push a
+//! packet, the packet is counted.
 //!
 //! ```
 //! use linerate_link::packet_queue::{PushError, QueueConfig, packet_queue};
@@ -12,7 +13,7 @@
 //! use linerate_wire::MacAddress;
 //!
 //! let (link, mut packets) = packet_queue(QueueConfig { mtu: 1_420, capacity: 64 })?;
-//! // Without a link header, MAC addresses are not used.
+//! // The link has no Ethernet header, so the MAC address is not used.
 //! let config = StackConfig::new(MacAddress::ZERO, "10.0.0.1/24".parse()?);
 //! let mut host = Host::new(Stack::new(config, [7; 32]), link);
 //! let peer: std::net::IpAddr = "10.0.0.2".parse()?;
@@ -52,8 +53,7 @@ pub struct QueueConfig {
     /// The largest IP packet in bytes: [`linerate_stack::SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
     /// The number of packets that each direction can hold: 1 to 65,536, rounded up to a power of
-    /// two. The memory for this number of packets of the largest size is allocated at once, for
-    /// both directions.
+    /// two. For each of these packets, memory for the MTU is allocated when the queue is created.
     pub capacity: usize,
 }
 
@@ -77,14 +77,15 @@ pub fn packet_queue(config: QueueConfig) -> Result<(QueueLink, PacketQueue), Mem
 }
 
 /// The host's endpoint of a packet queue. After the application has dropped its [`PacketQueue`],
-/// the packets that it has pushed still arrive. Then the link is down.
+/// the host still receives the packets that the application has pushed. Once they are received, the
+/// link is down.
 #[derive(Debug)]
 pub struct QueueLink(MemoryLink);
 
 /// The application's endpoint of a packet queue.
 ///
-/// The queue implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for
-/// room after [`PushError::Full`].
+/// The queue implements [`Readiness`]. So a [`crate::Waiter`] can wait for packets of the host and,
+/// after [`PushError::Full`], until there is room to push a packet.
 #[derive(Debug)]
 pub struct PacketQueue {
     link: MemoryLink,
@@ -96,17 +97,17 @@ pub struct PacketQueue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounters {
-    /// Packets that were given to the host.
+    /// Packets that the application has pushed, so that the host receives them.
     pub pushed: u64,
-    /// Packets that were taken from the host.
+    /// Packets of the host that the application has popped.
     pub popped: u64,
-    /// Packets that were not given to the host because the queue was full.
+    /// Packets that the application could not push because the queue to the host was full.
     pub full: u64,
-    /// Packets that were not given to the host because they exceeded the MTU.
+    /// Packets that the application could not push because they exceeded the MTU.
     pub too_long: u64,
 }
 
-/// The reason why a packet was not given to the host.
+/// The reason why a packet could not be pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PushError {
@@ -128,8 +129,8 @@ impl PacketQueue {
     /// Gives a packet to the host.
     ///
     /// # Errors
-    /// [`PushError`]; the packet was not taken. The errors [`PushError::Full`] and
-    /// [`PushError::TooLong`] are counted.
+    /// [`PushError`]: the host does not get the packet. [`PushError::Full`] and
+    /// [`PushError::TooLong`] also increment a counter.
     pub fn push(&mut self, packet: &[u8]) -> Result<(), PushError> {
         if packet.len() > self.mtu {
             self.counters.too_long += 1;
@@ -152,8 +153,8 @@ impl PacketQueue {
         }
     }
 
-    /// Passes the host's next packet to `take`, without copying it, and returns the result of
-    /// `take`. Returns `None` if there is no packet at the moment, or because the [host is
+    /// Passes the next packet of the host to `take`, without copying it, and returns the result of
+    /// `take`. Returns `None` if there is no packet now, or there will be none because the [host is
     /// gone](Self::is_closed).
     pub fn pop<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let (mut take, mut result) = (Some(take), None);
@@ -164,12 +165,13 @@ impl PacketQueue {
         result
     }
 
-    /// Returns whether the host has dropped its end and all of its packets have been taken.
+    /// Returns whether the host has dropped its endpoint, and all packets that it had sent have
+    /// been popped.
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
-        // The host may send a packet and then drop its endpoint at any moment. So the check for
-        // packets comes after the check whether the endpoint was dropped: in the opposite order,
-        // that packet could be missed.
+        // The check whether the host's endpoint was dropped must come before the check for packets.
+        // In the opposite order, the host could send a packet and drop its endpoint between the two
+        // checks. That packet would be missed.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);
@@ -225,7 +227,8 @@ impl Link for QueueLink {
     }
 }
 
-/// Implements [`Readiness`] for a wrapper, by the methods of its inner link.
+/// Implements [`Readiness`] for a wrapper type, by calling the methods of the link in its field
+/// `$inside`.
 macro_rules! readiness_of_inside {
     ($wrapper:ty, $inside:tt) => {
         impl Readiness for $wrapper {

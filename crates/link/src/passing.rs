@@ -11,8 +11,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// Returns the file descriptor with this number, which the parent has left open for this process.
-/// Programs that this process runs later do not inherit it.
+/// Returns the file descriptor with this number, which the parent process has left open for this
+/// process. Programs that this process runs later do not inherit the descriptor.
 ///
 /// # Errors
 /// If no descriptor has this number.

@@ -5,17 +5,19 @@ use rustix::io::Errno;
 /// The outcome of a system call that sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// The kernel has taken this number of frames of a batch, or this number of bytes of one frame.
+    /// The kernel has taken this many frames if a batch was passed, or this many bytes if a single
+    /// frame was passed.
     Sent(usize),
     /// The kernel has no room for the next frame now.
     WouldBlock,
-    /// The kernel has lost the next frame: it has no memory for it, or rejects its length.
+    /// The next frame is lost: the kernel has no memory for it, or rejects its length.
     Dropped,
-    /// The link cannot be used any more.
+    /// Sending failed for a reason that also affects later frames, so the link cannot be used any
+    /// more.
     Failed(Errno),
 }
 
-/// Calls `send` until no signal interrupts it, and classifies its result.
+/// Calls `send`, again if a signal has interrupted the call, and classifies its result.
 pub(crate) fn send_uninterrupted(mut send: impl FnMut() -> Result<usize, Errno>) -> SendOutcome {
     loop {
         return match send() {

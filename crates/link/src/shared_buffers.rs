@@ -1,9 +1,9 @@
-//! Receive buffers that a host can keep.
+//! Receive buffers of which the host can keep some, instead of copying their data.
 //!
-//! There is one buffer for each frame of a batch. The host can keep the buffer of a frame, instead
-//! of copying the data. Another buffer then takes its place, and this module remembers the kept
-//! buffer, to reuse it once the host has dropped it. Only a limited number of kept buffers is
-//! remembered; others are freed when the host drops them.
+//! Each frame of a batch has a buffer of its own. If the host keeps the buffer of a frame, the next
+//! batch uses another buffer in its place. The kept buffer is remembered, to be reused once the
+//! host has dropped it. The number of remembered buffers is limited. Buffers that are not
+//! remembered are freed when the host drops them.
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
@@ -13,19 +13,20 @@ use std::sync::Arc;
 /// 2 MiB.
 const REMEMBERED: usize = 32;
 
-/// Receive buffers for one batch of frames, and the buffers that the host has kept.
+/// Receive buffers for one batch of frames, and the remembered buffers that the host has kept.
 #[derive(Debug)]
 pub(crate) struct SharedBuffers {
-    /// The buffer for each frame of a batch.
+    /// The buffers of the current batch, one for each frame.
     places: Box<[Arc<[u8]>]>,
-    /// Buffers that the host keeps and that are remembered for reuse, oldest first.
+    /// Buffers that the host has kept and that can be reused once it has dropped them. The buffer
+    /// that was kept first is at the front.
     kept: VecDeque<Arc<[u8]>>,
     /// The size of each buffer in bytes.
     size: usize,
 }
 
 impl SharedBuffers {
-    /// Creates buffers of `size` bytes for batches of `at_once` frames.
+    /// Creates `at_once` buffers of `size` bytes, for batches of up to `at_once` frames.
     pub(crate) fn new(size: usize, at_once: usize) -> Self {
         Self { places: (0..at_once).map(|_| fresh(size)).collect(), kept: VecDeque::new(), size }
     }
@@ -35,11 +36,12 @@ impl SharedBuffers {
         &self.places[place]
     }
 
-    /// Returns the buffer for a single frame: the first one, replaced if the host keeps it.
+    /// Returns a buffer for a batch of a single frame: the first buffer, or a replacement for it if
+    /// the host keeps it.
     pub(crate) fn next_one(&mut self) -> &mut [u8] {
         self.free(0);
-        // `free` has replaced the buffer if the host kept it. So the buffer has no other owner, and
-        // `make_mut` copies nothing.
+        // If the host kept the buffer, `free` has replaced it. So the buffer has no other owner
+        // here, and `make_mut` need not copy it.
         Arc::make_mut(&mut self.places[0])
     }
 
@@ -50,8 +52,9 @@ impl SharedBuffers {
         self.places[..count].iter_mut().map(Arc::make_mut)
     }
 
-    /// Replaces the buffer at this place if the host keeps it. Hosts tend to drop kept buffers in
-    /// order, so the search for a reusable buffer begins with the oldest.
+    /// Replaces the buffer at `place` if the host keeps it. The replacement is a remembered buffer
+    /// that the host has dropped, or a new one. The search begins with the oldest, because hosts
+    /// tend to drop buffers in the order in which they were received.
     fn free(&mut self, place: usize) {
         if Arc::strong_count(&self.places[place]) == 1 {
             return;
@@ -121,9 +124,9 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // The test keeps `REMEMBERED` + 10 buffers. The newest holds the most recent frame, and is
-        // not yet in `buffers.kept`. This list remembers the `REMEMBERED` buffers before it. The
-        // oldest nine have been forgotten.
+        // The test keeps `REMEMBERED` + 10 buffers. The newest one is still the receive buffer, so
+        // it is not in `buffers.kept`. That list contains the `REMEMBERED` buffers before it. The
+        // nine oldest buffers are in neither place.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

@@ -12,8 +12,8 @@ use thiserror::Error;
 
 /// Length of the number in front of each frame, in bytes.
 const PREFIX: usize = 4;
-/// Length of the largest frame that is received, in bytes: the largest packet with a tagged
-/// Ethernet header.
+/// Length of the largest frame that is received, in bytes: the largest IP packet behind an Ethernet
+/// header with a VLAN tag.
 const LARGEST: usize = 65_535 + 18;
 /// Size of the buffer for reading, in bytes.
 const INCOMING: usize = 256 << 10;
@@ -43,12 +43,13 @@ pub struct StreamLink {
     stream: UnixStream,
     capabilities: Capabilities,
     incoming: Box<[u8]>,
-    /// The range of `incoming` that has not been received by the host yet.
+    /// The range of `incoming` with bytes that were read but not yet passed to the host.
     unread: std::ops::Range<usize>,
     outgoing: Vec<u8>,
-    /// The number of bytes of `outgoing` that have been written to the stream.
+    /// The number of bytes at the start of `outgoing` that have already been written to the stream.
     written: usize,
-    /// Whether the peer has closed the stream or sent an impossible length.
+    /// Whether the link is down, because the peer has closed the stream or sent an impossible
+    /// length.
     is_over: bool,
     empty: u64,
 }
@@ -66,7 +67,7 @@ pub enum StreamError {
 }
 
 impl StreamLink {
-    /// Creates a link over `stream`. `mtu` is the largest packet that the host sends, in bytes.
+    /// Creates a link over `stream`. The host sends packets of up to `mtu` bytes.
     ///
     /// # Errors
     /// [`StreamError`] if the MTU is invalid, or the system refuses to configure the socket.
@@ -93,16 +94,16 @@ impl StreamLink {
         self.empty
     }
 
-    /// Returns the range of the next complete frame in the buffer, and marks it as received.
-    /// Returns `None` if there is no complete frame.
+    /// Finds the next complete frame in the buffer. Returns its range, and marks it as passed to
+    /// the host. Returns `None` if the buffer contains no complete frame.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, LinkError> {
         loop {
             let unread = &self.incoming[self.unread.clone()];
             let Some((length, rest)) = unread.split_first_chunk() else { return Ok(None) };
             let length = u32::from_be_bytes(*length) as usize;
             if length > LARGEST {
-                // The link cannot continue after a wrong length, because the start of the next
-                // frame is unknown.
+                // The length is impossible, so the start of the next frame is unknown, and the link
+                // cannot continue.
                 self.is_over = true;
                 return Err(LinkError::Down);
             }
@@ -118,7 +119,7 @@ impl StreamLink {
         }
     }
 
-    /// Reads from the stream. Returns whether any bytes were read.
+    /// Reads from the stream into the buffer. Returns whether any bytes were read.
     fn read(&mut self) -> Result<bool, LinkError> {
         if self.unread.start > 0 {
             self.incoming.copy_within(self.unread.clone(), 0);
@@ -141,7 +142,8 @@ impl StreamLink {
         }
     }
 
-    /// Writes the pending frames. Returns whether all of them were written.
+    /// Writes the frames in `outgoing` to the stream. Returns false if some bytes still wait,
+    /// because the stream has no room.
     fn flush(&mut self) -> Result<bool, LinkError> {
         while self.written < self.outgoing.len() {
             match self.stream.write(&self.outgoing[self.written..]) {
@@ -232,8 +234,8 @@ impl Readiness for StreamLink {
         self.written < self.outgoing.len()
     }
 
-    /// Returns true if a complete frame is in the buffer. Its bytes have been read already, so the
-    /// descriptor does not become readable for it.
+    /// Returns true if the buffer contains a complete frame. The descriptor does not become
+    /// readable for it, because its bytes have been read from the stream already.
     fn is_ready(&mut self) -> bool {
         let unread = &self.incoming[self.unread.clone()];
         self.is_over

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Sends these frames. Returns the number that the link has taken.
+/// Sends these frames on `link`. Returns how many of them the link has taken.
 pub(crate) fn send(
     link: &mut impl Link,
     frames: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -29,7 +29,7 @@ pub(crate) fn send(
     })
 }
 
-/// Waits for the next frame, and returns it.
+/// Waits until `link` receives a frame, and returns the frame.
 pub(crate) fn next(link: &mut (impl Link + Readiness)) -> Vec<u8> {
     let (mut waiter, mut frame) = (Waiter::new().unwrap(), None);
     while frame.is_none() {
@@ -39,7 +39,8 @@ pub(crate) fn next(link: &mut (impl Link + Readiness)) -> Vec<u8> {
     frame.unwrap()
 }
 
-/// Returns the ARP reply to `request` that says that `ours` has the MAC address `mac`.
+/// Returns the reply to the ARP request `request`. It says that the address `ours` belongs to
+/// `mac`.
 pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8> {
     assert_eq!((&request[12..14], &request[38..42]), (&[8, 6][..], &ours.octets()[..]));
     let mut reply = request.to_vec();
@@ -52,14 +53,15 @@ pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8>
     reply
 }
 
-/// Returns the datagram in `frame` as its receiver would send it back: MAC addresses, IP addresses
-/// and ports are exchanged, which leaves all checksums right.
+/// Returns the datagram in `frame` with MAC addresses, IP addresses and ports exchanged, as its
+/// receiver would send it back. All checksums stay right, because the exchange does not change the
+/// sums.
 pub(crate) fn sent_back(frame: &[u8]) -> Vec<u8> {
     let (ethernet, packet) = frame.split_at(14);
     [&ethernet[6..12], &ethernet[..6], &ethernet[12..], &packet_sent_back(packet)].concat()
 }
 
-/// Returns a packet without an Ethernet header as its receiver would send it back.
+/// Returns a packet, which has no Ethernet header, with IP addresses and ports exchanged.
 pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     let mut back = packet.to_vec();
     for (from, to, length) in [(12, 16, 4), (16, 12, 4), (20, 22, 2), (22, 20, 2)] {
@@ -68,9 +70,9 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// A source of numbered frames. Each frame begins with eight bytes in the link's buffer: the
-/// number, and four bytes of padding. Two of three frames continue with `rest`, as two slices of
-/// borrowed data.
+/// A source of numbered frames. Each frame begins with eight bytes that are written into the link's
+/// buffer: four bytes of the number, and four bytes of padding. In two of three frames, borrowed
+/// data follows, which is `rest` in two slices.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,
@@ -101,9 +103,9 @@ impl FrameSource for BorrowingSource {
     }
 }
 
-/// Checks that a link with virtio-net headers sends each frame with borrowed data whole, once and
-/// in order. This must also hold for frames that had to wait for room. `over` creates the link over
-/// one end of a socket pair.
+/// Checks that a link with virtio-net headers sends frames with borrowed data whole, once and in
+/// order. Some of the frames must wait until the kernel has room. `over` creates the link over one
+/// end of a socket pair, and the test reads the frames at the other end.
 pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
 ) {
@@ -134,7 +136,7 @@ pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     assert!(sent < 100_000 && link.wants_room());
     assert_eq!(link.transmit_from(100, &mut source), Ok(0), "frames are waiting already");
     for taken in 1..40 {
-        // Reading a few frames from the socket makes room for some of the frames that wait in the
+        // Reading some frames at the other end makes room for some of the frames that wait in the
         // link.
         drain(taken % 5);
         sent += link.transmit_from(4, &mut source).unwrap();
@@ -147,7 +149,7 @@ pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     assert_eq!(source.next as usize, sent);
 }
 
-/// A source of frames with these lengths. Long frames have borrowed data.
+/// A source of frames with the given lengths. The data of long frames is borrowed.
 pub(crate) struct FramesOfLength<'a>(pub(crate) &'a [usize]);
 
 impl FrameSource for FramesOfLength<'_> {
@@ -164,16 +166,16 @@ impl FrameSource for FramesOfLength<'_> {
 
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         let TxFrame { length, .. } = self.fill(frame)?;
-        // Frames shorter than 100 bytes are complete in the link's buffer. Of longer frames, the
-        // buffer contains eight bytes, and the rest is borrowed.
+        // A frame shorter than 100 bytes is complete in the link's buffer. Of a longer frame, only
+        // the first eight bytes are in the buffer, and the other bytes are borrowed.
         let kept = if length < 100 { length } else { 8 };
         Some(ZeroCopyFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
     }
 }
 
-/// Checks that a frame is lost and counted if it is too long for the kernel. The frames before and
-/// after it must be sent. `over` creates the link, which has virtio-net headers, over one end of a
-/// socket pair.
+/// Checks that a frame that is too long for the kernel is dropped and counted, and that the frames
+/// before and after it are sent. `over` creates the link, which has virtio-net headers, over one
+/// end of a socket pair.
 pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
     refused: impl Fn(&L) -> u64,
@@ -181,7 +183,8 @@ pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // The kernel raises this buffer size to its minimum of some 4,600 bytes.
+    // The kernel replaces 1 by the smallest possible size, some 4,600 bytes, for which a frame of
+    // 8,000 bytes is too long.
     socket_option::set_integer(&ours, libc::SOL_SOCKET, libc::SO_SNDBUF, 1).unwrap();
     let mut link = over(ours.into());
     let mut check = |borrowed: bool| {
@@ -202,8 +205,8 @@ pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     assert_eq!([check(false), check(true)], [1, 2]);
 }
 
-/// Checks that a link stamps each of many frames with a time between the clock's readings before
-/// and after it was received. `over` creates the link over one end of a socket pair.
+/// Checks the time stamps of received frames: each must be a time between the start and the end of
+/// the call that received the frame. `over` creates the link over one end of a socket pair.
 pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -222,8 +225,8 @@ pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(Own
     }
 }
 
-/// A source of one GSO frame, which remains to be sent while the field is true. The data of the
-/// frame are borrowed if the link supports that.
+/// A source of one GSO frame. The field is true until the frame has been taken. A link that
+/// supports borrowed data gets the data of the frame as borrowed slices.
 struct OneGsoFrame(bool);
 
 impl OneGsoFrame {
@@ -242,7 +245,7 @@ impl FrameSource for OneGsoFrame {
 
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
         frame[..70].fill(0);
-        // Sets the TCP data offset to five words: a header without options.
+        // The TCP data offset is five words of four bytes: a header without options.
         frame[34 + 12] = 0x50;
         core::mem::take(&mut self.0).then_some(TxFrame { length: 70, ..Self::FRAME })
     }
@@ -253,14 +256,14 @@ impl FrameSource for OneGsoFrame {
     }
 }
 
-/// Checks that a link describes a frame's offloads in the virtio-net header, both with borrowed
-/// data and without. `over` creates the link over one end of a socket pair.
+/// Checks that a link describes the offloads of a frame in its virtio-net header, for frames with
+/// borrowed data and for others. `over` creates the link over one end of a socket pair.
 pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // The link's buffer still contains the virtio-net header of the previous frame, which used GSO.
-    // The next frame has no offloads, so the link must overwrite this header.
+    // The frame before this one was a GSO frame, and its virtio-net header is still in the link's
+    // buffer. This frame has no offloads, so the link must overwrite the header.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
@@ -275,8 +278,8 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     }
 }
 
-/// Checks that a link with virtio-net headers receives the largest frame whole. `over` creates the
-/// link over one end of a socket pair.
+/// Checks that a link with virtio-net headers receives a frame of the largest length completely.
+/// `over` creates the link over one end of a socket pair.
 pub(crate) fn check_the_largest_frame_is_received<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -288,7 +291,8 @@ pub(crate) fn check_the_largest_frame_is_received<L: Link>(over: impl FnOnce(Own
     assert!(seen == bytes[virtio::LENGTH..]);
 }
 
-/// A source of at most one frame. The first field is the time of the host's turn.
+/// A source that offers the given frame once, if there is one. The first field is what
+/// [`FrameSource::now`] returns.
 pub(crate) struct SingleFrame(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
 
 impl FrameSource for SingleFrame {
@@ -311,8 +315,8 @@ impl FrameSource for SingleFrame {
     }
 }
 
-/// A link that receives the given frames one by one, even if they exceed its MTU. If `segment` is
-/// set, they are GRO frames with segments of this size.
+/// A link that receives the given frames one by one, even those that exceed its MTU. If `segment`
+/// is set, each frame is a GRO frame whose segments have this size.
 pub(crate) struct ReceivesFrames {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) segment: Option<NonZeroU16>,
@@ -348,7 +352,8 @@ impl Link for ReceivesFrames {
     }
 }
 
-/// A link whose methods of [`Readiness`] return the given answers.
+/// A link whose methods of [`Readiness`] return known values, with which a test compares the
+/// results of a wrapper.
 #[derive(Debug)]
 pub(crate) struct FixedAnswers {
     silent: [NoLink; 2],
@@ -410,7 +415,8 @@ impl Readiness for FixedAnswers {
     }
 }
 
-/// Checks that a wrapper passes on the readiness of its inner link.
+/// Checks that all methods of [`Readiness`] of a wrapper call those of its inner link. `around`
+/// creates the wrapper.
 pub(crate) fn check_readiness_is_passed_on<L: Readiness>(around: impl Fn(FixedAnswers) -> L) {
     for answer in [false, true] {
         let inside = FixedAnswers::new(answer);

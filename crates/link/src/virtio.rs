@@ -1,6 +1,6 @@
-//! The virtio-net header in front of each frame of a device with offloads (`struct virtio_net_hdr`,
-//! Virtual I/O Device 1.2 §5.1.6). It specifies whether the frame's checksum must still be
-//! completed, and whether the frame must still be segmented.
+//! The virtio-net header, which precedes each frame of a device with offloads (`struct
+//! virtio_net_hdr`, Virtual I/O Device 1.2 §5.1.6). It says whether the receiver of the frame must
+//! still complete its checksum, and whether it must still segment the frame.
 //!
 //! The header is untrusted input. A frame with an invalid header is dropped and counted.
 
@@ -11,8 +11,8 @@ use std::num::NonZeroU16;
 
 /// The length of the virtio-net header in bytes.
 pub(crate) const LENGTH: usize = 10;
-/// The offset of a frame in its buffer, behind the virtio-net header. It aligns the IP header
-/// behind an Ethernet header to 32 bytes.
+/// The offset of a frame in its buffer; the virtio-net header is directly before it. With this
+/// offset, an IP header behind an Ethernet header is aligned to 32 bytes.
 pub(crate) const FRAME_OFFSET: usize = 18;
 /// The offset of the virtio-net header in the buffer.
 pub(crate) const HEADER_OFFSET: usize = FRAME_OFFSET - LENGTH;
@@ -33,9 +33,9 @@ const TCP_OVER_IPV4: u8 = 1;
 /// GSO type `VIRTIO_NET_HDR_GSO_TCPV6`: a GSO or GRO frame of TCP over IPv6.
 const TCP_OVER_IPV6: u8 = 4;
 
-/// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. This bit is not needed,
-/// because the TCP header has CWR as well. It must still be accepted: packet sockets may set it
-/// although no program has requested it.
+/// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. This crate ignores the
+/// bit, because the TCP header contains CWR as well. It does not treat the bit as invalid: packet
+/// sockets may set it although no program has requested it.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
 /// The offload information of a received frame, from its virtio-net header.
@@ -45,14 +45,14 @@ struct Offload {
     segment: Option<NonZeroU16>,
 }
 
-/// Returns the offloads of a device with virtio-net headers, or none if `wanted` is false.
+/// Returns all offloads that the virtio-net header can describe, or none if `wanted` is false.
 pub(crate) fn offloads(wanted: bool) -> Offloads {
     if wanted { Offloads { checksums: true, gso_max_size: LARGEST_PACKET } } else { Offloads::NONE }
 }
 
-/// Returns the frame in `memory`, into which the kernel has written `length` bytes from
-/// [`HEADER_OFFSET`] on. Returns `None` if the virtio-net header is invalid. The caller sets the
-/// time of arrival.
+/// Returns the frame in `memory`. The kernel has written `length` bytes there, from
+/// [`HEADER_OFFSET`] on: the virtio-net header and the frame. Returns `None` if the header is
+/// invalid. The caller must set the frame's time of arrival.
 pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
     let bytes = memory.get(FRAME_OFFSET..HEADER_OFFSET + length)?;
     let offload = read(*memory[..FRAME_OFFSET].last_chunk()?, bytes.len())?;
@@ -61,8 +61,9 @@ pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
 }
 
 /// Parses the virtio-net header of a frame of `length` bytes. Returns `None` if a field is out of
-/// range, or describes an offload that was not requested. The field `hdr_len`, a hint at the length
-/// of the frame's headers, is ignored, because the headers contain their own lengths.
+/// range, or describes an offload that this crate has not requested. The field `hdr_len`, which is
+/// a hint at the length of the frame's headers, is ignored. These headers contain their own
+/// lengths.
 fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {
@@ -87,7 +88,8 @@ fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     Some(Offload { checksum, segment })
 }
 
-/// Writes the virtio-net header of a frame to send, which is in `memory` from [`FRAME_OFFSET`] on.
+/// Writes the virtio-net header for a frame to send. The frame is in `memory` from [`FRAME_OFFSET`]
+/// on, and the header is written directly before it.
 pub(crate) fn write_header(frame: &TxFrame, memory: &mut [u8]) {
     let header = header(frame, &memory[FRAME_OFFSET..]);
     memory[HEADER_OFFSET..FRAME_OFFSET].copy_from_slice(&header);
@@ -112,15 +114,15 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     header
 }
 
-/// Returns the length in bytes of the TCP header. The header begins at `place.start`, the first
-/// byte that the checksum covers.
+/// Returns the length of the TCP header in bytes. The header is at `place.start`, where the
+/// checksummed bytes begin.
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4
 }
 
-/// Returns whether a TCP segment directly follows an IPv6 header at `place.start`, the first byte
-/// that the checksum covers.
+/// Returns whether an IPv6 header with TCP as its next header precedes `place.start`, where the
+/// checksummed bytes begin.
 fn is_ipv6(bytes: &[u8], place: PartialChecksum) -> bool {
     let header = usize::from(place.start).checked_sub(Ipv6Header::LENGTH);
     let header = header.and_then(|at| bytes.get(at..));
@@ -213,7 +215,8 @@ mod tests {
 
     #[test]
     fn gro_frames_of_other_protocols_are_refused() {
-        // GSO types that were not requested: UDP fragments, UDP segments, and unknown ones.
+        // GSO types that this crate does not request: UDP fragments, UDP segments, and unknown
+        // types.
         for kind in [2, 3, 5, 0xff] {
             assert_eq!(
                 read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000),
@@ -236,7 +239,8 @@ mod tests {
         let mut expected = header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 10, 34, 16);
         expected[2..4].copy_from_slice(&66_u16.to_ne_bytes());
         assert_eq!(header(&gso_frame, &bytes), expected);
-        // Ethernet and IPv6 header together have 54 bytes.
+        // An Ethernet header and an IPv6 header have 54 bytes together, so the TCP header begins
+        // there.
         let place = PartialChecksum { start: 54, offset: 16 };
         (bytes[14], bytes[20], bytes[54 + 12]) = (6 << 4, 6, 8 << 4);
         let checksum = TxChecksum::Partial(place);

@@ -8,17 +8,17 @@ use linerate_stack::{
 use linerate_units::Instant;
 use linerate_wire::{EtherType, VlanTag};
 
-/// Length of the two MAC addresses, behind which a tag is inserted, in bytes.
+/// Length of the two MAC addresses in bytes. The tag is inserted behind them.
 const ADDRESSES: usize = 12;
 const TAG: usize = VlanTag::LENGTH;
 
-/// A link in one VLAN of another link, whose medium is Ethernet. Sent frames get the tag, with its
-/// priority. The tag of received frames is removed. Untagged frames and frames of other VLANs are
-/// dropped and counted.
+/// A link to one VLAN of another link, the inner link, whose medium is Ethernet. Each sent frame
+/// gets the tag of this VLAN with its priority. From received frames, the tag is removed. Received
+/// frames that are untagged or belong to another VLAN are dropped and counted.
 ///
-/// The MTU is that of the inner link, if the inner link also has room for the tag
-/// ([`Capabilities`]). Otherwise it is four bytes less. The offloads of the inner link remain
-/// available. Removing the tag of a received frame copies the frame.
+/// If the inner link has room for a tag in addition to its MTU ([`Capabilities`]), this link has
+/// the same MTU. Otherwise its MTU is four bytes less. The offloads of the inner link remain
+/// available. Each received frame is copied to remove its tag.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -39,7 +39,7 @@ pub struct Vlan<L> {
     link: L,
     tag: VlanTag,
     capabilities: Capabilities,
-    /// Whether the inner link receives only the frames of this VLAN, without their tags.
+    /// Whether the inner link already drops the frames of other VLANs and removes the tags.
     removes_tags: bool,
     /// Buffer for a received frame without its tag.
     untagged: Vec<u8>,
@@ -47,7 +47,7 @@ pub struct Vlan<L> {
 }
 
 impl<L: Link> Vlan<L> {
-    /// Creates the link of a host in the VLAN of `tag`.
+    /// Creates the link of a host that is in the VLAN of `tag`. `link` carries the tagged frames.
     pub fn new(link: L, tag: VlanTag) -> Self {
         let whole = link.capabilities();
         let missing = TAG.saturating_sub(whole.tag_room);
@@ -59,8 +59,8 @@ impl<L: Link> Vlan<L> {
         Self { link, tag, capabilities, removes_tags: false, untagged: Vec::new(), others: 0 }
     }
 
-    /// Creates the link of a host in the VLAN of `tag`, over a link that receives only frames of
-    /// this VLAN and removes their tags.
+    /// Creates the link of a host that is in the VLAN of `tag`. `link` receives only frames of this
+    /// VLAN, and has already removed their tags. Sent frames still get the tag here.
     pub(crate) fn over_filter(link: L, tag: VlanTag) -> Self {
         Self { removes_tags: true, ..Self::new(link, tag) }
     }
@@ -77,7 +77,8 @@ impl<L: Link> Vlan<L> {
     }
 }
 
-/// Removes the tag of a frame that belongs to VLAN `id`. Returns `None` for any other frame.
+/// Returns a copy of the frame without its tag, if the frame belongs to VLAN `id`. Otherwise
+/// returns `None`.
 fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<RxFrame<'a>> {
     let (addresses, rest) = frame.bytes.split_at_checked(ADDRESSES)?;
     let (&[kind_0, kind_1, high, low], rest) = rest.split_first_chunk()?;
@@ -99,15 +100,15 @@ fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<R
     Some(RxFrame { checksum, segment: frame.segment, ..plain })
 }
 
-/// Inserts the tag into a frame that the host has written from byte four of `bytes` on. Moves the
-/// MAC addresses to the start of `bytes`, and writes the tag behind them.
+/// Inserts the tag into a frame. The host has written the frame from byte four of `bytes` on, so
+/// that the MAC addresses can move to the start of `bytes`. The tag is written behind them.
 fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     bytes.copy_within(TAG..TAG + ADDRESSES, 0);
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag.bytes());
     let checksum = match frame.checksum {
         TxChecksum::Partial(PartialChecksum { start, offset }) => {
-            // The sum cannot overflow, because the headers in front of the checksummed part are
-            // short.
+            // The sum cannot overflow, because the checksummed bytes begin behind a few short
+            // headers.
             #[allow(clippy::cast_possible_truncation, reason = "four")]
             let start = start + TAG as u16;
             TxChecksum::Partial(PartialChecksum { start, offset })

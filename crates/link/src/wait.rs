@@ -14,50 +14,51 @@ use thiserror::Error;
 
 /// A link for which a [`Waiter`] can wait.
 ///
-/// No method has a default, so that a wrapper around another link must forward all of them. If a
-/// wrapper omitted a method, its user could sleep while frames wait in the inner link.
+/// No method has a default, so a wrapper around another link must call the methods of that link in
+/// all of them. If a wrapper left one out, its user could sleep while frames wait in the inner
+/// link.
 ///
-/// For a link whose descriptor [`fd`](Self::fd) signals everything, [`wakeup_fd`](Self::wakeup_fd)
-/// returns `None`, and [`prepare_to_sleep`](Self::prepare_to_sleep) returns true.
-/// [`wants_room`](Self::wants_room) and [`is_ready`](Self::is_ready) return false,
-/// [`awake`](Self::awake) does nothing, and [`next_deadline`](Self::next_deadline) returns
-/// [`Instant::NEVER`].
+/// Some links need none of these methods except [`fd`](Self::fd), because this descriptor signals
+/// everything. In such a link, [`wakeup_fd`](Self::wakeup_fd) returns `None`, and
+/// [`prepare_to_sleep`](Self::prepare_to_sleep) returns true. [`wants_room`](Self::wants_room) and
+/// [`is_ready`](Self::is_ready) return false, [`awake`](Self::awake) does nothing, and
+/// [`next_deadline`](Self::next_deadline) returns [`Instant::NEVER`].
 pub trait Readiness {
-    /// Returns a descriptor to poll, which is readable if there is something to receive. If the
-    /// descriptor is a wake-up event of the link itself, it signals arrivals only between
-    /// [`prepare_to_sleep`](Self::prepare_to_sleep) and [`awake`](Self::awake).
+    /// Returns the descriptor to poll. It is readable if there is something to receive. It may be
+    /// an event that the peer sets. In that case, it becomes readable only after
+    /// [`prepare_to_sleep`](Self::prepare_to_sleep) has returned true, and before
+    /// [`awake`](Self::awake).
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Returns a second descriptor to poll, if the link has one. It is readable when another thread
-    /// has put frames into the link.
+    /// Returns a second descriptor to poll, or `None` if the link has only one. It is readable when
+    /// another thread, or another queue of the device, has frames for this link.
     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns whether the most recent call of `transmit` ended for lack of room. In that case the
-    /// caller also waits until [`fd`](Self::fd) is writable.
+    /// Returns whether the most recent call of `transmit` ended for lack of room. If so, the caller
+    /// also polls [`fd`](Self::fd) for writing, to be woken when there is room.
     fn wants_room(&self) -> bool;
 
-    /// Returns true if there is something to receive, or if there is room again after a `transmit`
-    /// that ended for lack of room. The link determines this without a system call. So after false,
-    /// a system call may still find frames or room.
+    /// Returns true if the link can tell, without a system call, that calling it is useful now.
+    /// There is something to receive, an error to report, or room again after a `transmit` that
+    /// ended for lack of room. If it returns false, a call may still receive frames or find room.
     fn is_ready(&mut self) -> bool;
 
-    /// Prepares for a sleep of the caller. Returns false if there is already something to receive;
-    /// the caller must not sleep in that case. If it returns true, [`fd`](Self::fd) signals
-    /// everything that arrives afterwards.
+    /// Prepares the link for a sleep of the caller. Returns false if there is already a reason to
+    /// call the link, as for [`is_ready`](Self::is_ready). The caller must not sleep in that case.
+    /// After true, the descriptors signal everything that happens from then on.
     fn prepare_to_sleep(&mut self) -> bool;
 
-    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled` is
-    /// true if the sleep ended because [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) was
-    /// readable.
+    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled`
+    /// tells whether a descriptor of this link was signalled.
     fn awake(&mut self, signalled: bool);
 
-    /// Returns the time at which the link must be called even if no event occurs, for example to
-    /// pass on a delayed frame.
+    /// Returns the time at which the link must be called at the latest, even if no descriptor is
+    /// signalled. For example, a delayed frame is then due.
     fn next_deadline(&self) -> Instant;
 }
 
-/// Defines the methods of [`Readiness`] for a wrapper, by calls of the same methods of its field
-/// `link`.
+/// Implements the methods of [`Readiness`] for a wrapper. Each calls the method of the same name of
+/// the inner link, which is the field `link`.
 macro_rules! forward_readiness {
     () => {
         fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
@@ -91,7 +92,7 @@ macro_rules! forward_readiness {
 }
 pub(crate) use forward_readiness;
 
-/// A waiter, by which one thread waits for a link and for a [`Doorbell`] at once.
+/// A waiter, with which a thread waits for a link and for a [`Doorbell`] at the same time.
 #[derive(Debug)]
 pub struct Waiter {
     shared: Arc<SharedState>,
@@ -99,7 +100,8 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Creates a waiter that sleeps without polling first.
+    /// Creates a waiter. It goes to sleep at once if nothing is ready, unless
+    /// [`with_spins`](Self::with_spins) changes that.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot create an eventfd.
@@ -108,8 +110,9 @@ impl Waiter {
         Ok(Self { shared: Arc::new(SharedState { state: AtomicU8::new(AWAKE), event }), spins: 0 })
     }
 
-    /// Makes the waiter poll `rounds` times before each sleep, a few nanoseconds each. This is
-    /// worthwhile if the peer is a thread on another CPU, and wasteful if threads share a CPU.
+    /// Makes the waiter check up to `rounds` times whether something is ready before it sleeps.
+    /// Each check takes a few nanoseconds. This is worthwhile if the peer is a thread on another
+    /// CPU. It is wasteful if the two threads share a CPU.
     #[must_use]
     pub fn with_spins(self, rounds: u32) -> Self {
         Self { spins: rounds, ..self }
@@ -121,9 +124,10 @@ impl Waiter {
         Doorbell { shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits until `link` is ready, the doorbell rings, or a deadline has passed: `deadline` (of
-    /// [`MonotonicClock`]) or the deadline of the link. Returns at once if the doorbell has rung
-    /// since the previous call. Can also return for no reason, for example after a signal.
+    /// Waits until `link` is ready, the doorbell rings, or a deadline has passed. There are two
+    /// deadlines: that of the link, and `deadline`, a time of [`MonotonicClock`]. Returns at once
+    /// if the doorbell has rung since the previous call. Can also return without a reason, for
+    /// example after a signal.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -135,8 +139,8 @@ impl Waiter {
         self.wait_for_any(std::slice::from_mut(link), deadline)
     }
 
-    /// Waits until any of `links` is ready, the doorbell rings, or a deadline has passed, as
-    /// [`Waiter::wait`] does for one link.
+    /// Waits as [`wait`](Self::wait) does, but until any of several links is ready. Each link's
+    /// deadline ends the wait as well.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -201,22 +205,22 @@ impl Waiter {
 #[derive(Debug)]
 struct Signalled {
     doorbell: bool,
-    /// For each link, whether one of its descriptors was signalled.
+    /// For each link, in the order of the links, whether one of its descriptors was signalled.
     links: Vec<bool>,
 }
 
-/// Is one of the links ready?
+/// Is one of the links ready? Calls all links, even if the first is ready.
 fn is_any_ready(links: &mut [impl Readiness]) -> bool {
     links.iter_mut().fold(false, |ready, link| ready | link.is_ready())
 }
 
-/// Implements [`Readiness`] for a link that a host with several interfaces uses, by the methods of
-/// its inner link.
+/// Implements [`Readiness`] for one of the links of a host with several interfaces, by the methods
+/// of the inner link.
 impl<L: Readiness> Readiness for InterfaceLink<L> {
     forward_readiness!();
 }
 
-/// Returns the time until `deadline`, or `None` if it is never reached.
+/// Returns the time until `deadline`, or `None` if the deadline is [`Instant::NEVER`].
 fn time_left(deadline: Instant) -> Option<Timespec> {
     if deadline == Instant::NEVER {
         return None;
@@ -236,8 +240,8 @@ pub struct Wake {
     pub doorbell: bool,
 }
 
-/// The error for a descriptor that the system cannot create or poll: the process has too many
-/// descriptors, or memory is exhausted.
+/// The error for a descriptor that the system cannot create, or for a failed poll. The process has
+/// too many descriptors open, or memory is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \
@@ -249,8 +253,8 @@ pub struct WaitError {
     pub errno: i32,
 }
 
-/// A handle by which any thread can wake a [`Waiter`]. Several rings between two waits count as one
-/// ring. Ringing for a waiter that is awake costs one atomic operation and no system call.
+/// A handle by which any thread can wake a [`Waiter`]. Several rings between two waits count as a
+/// single ring. While the waiter is awake, ringing takes one atomic operation and no system call.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     shared: Arc<SharedState>,
@@ -264,16 +268,18 @@ impl Doorbell {
     }
 }
 
-/// State of a waiter that is awake. The waiter checks the state once more before it sleeps.
+/// State while the waiter is awake and the doorbell has not rung. The waiter checks the state
+/// before it sleeps.
 const AWAKE: u8 = 0;
-/// State after the doorbell has rung, until the waiter checks the state.
+/// State from the time when the doorbell rings until the waiter notices it.
 const RUNG: u8 = 1;
-/// State of a waiter that sleeps until the event is set.
+/// State while the waiter sleeps. A ring must then set the event.
 const ASLEEP: u8 = 2;
 
-/// The state that a waiter and its doorbells share. Every change of `state` is one atomic
-/// operation, so all changes have one order. A ring may precede the waiter's change from `AWAKE` to
-/// `ASLEEP`: that change then fails. Otherwise the ring finds `ASLEEP`, and sets the event.
+/// The state that a waiter shares with its doorbells. Every change of `state` is one atomic
+/// operation, so all changes have one order. If a ring comes before the waiter's change from
+/// `AWAKE` to `ASLEEP`, this change fails, and the waiter stays awake. If a ring comes after it,
+/// the ring finds `ASLEEP`, and sets the event.
 #[derive(Debug)]
 struct SharedState {
     state: AtomicU8,
@@ -282,8 +288,8 @@ struct SharedState {
 
 impl SharedState {
     fn ring(&self) {
-        // Release publishes the writes of this thread. Acquire is not needed, because this thread
-        // reads no data of the waiter.
+        // Release makes this thread's earlier writes visible to the waiter. Acquire is not needed,
+        // because this thread reads no data of the waiter.
         if self.state.swap(RUNG, Ordering::Release) == ASLEEP {
             self.event.set();
         }
@@ -306,9 +312,9 @@ impl SharedState {
         sleeps
     }
 
-    /// Changes the state to awake. Returns whether the doorbell has rung. If another thread rings
-    /// between the clearing of the event and the change of the state, the event stays set. The next
-    /// sleep then ends spuriously.
+    /// Changes the state to awake. Returns whether the doorbell has rung. Another thread may ring
+    /// after the event was cleared and before the state changes. The event then stays set, and the
+    /// next sleep ends without a reason.
     fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
             self.event.clear();
@@ -382,7 +388,7 @@ mod tests {
         assert_eq!(waiter.wait(&mut link, Instant::ZERO), Ok(Wake::default()));
     }
 
-    /// Returns whether the wake-up event of this waiter has been set.
+    /// Returns whether the event that wakes this waiter has been set.
     fn is_signalled(waiter: &Waiter) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(waiter.shared.event.as_fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -402,7 +408,7 @@ mod tests {
         assert!(waiter.shared.wake_up(true) && !is_signalled(&waiter));
     }
 
-    /// A link whose `prepare_to_sleep` rings the doorbell, just before the waiter sleeps.
+    /// A link that rings the doorbell when the waiter is about to sleep, in `prepare_to_sleep`.
     struct RingBeforeSleep(NoLink, Doorbell);
 
     impl Readiness for RingBeforeSleep {
@@ -498,7 +504,7 @@ mod tests {
         }
     }
 
-    /// A link that is ready or has a deadline, as a test determines.
+    /// A link for which a test determines whether it is ready, and which deadline it has.
     struct ReadyLink {
         silent: NoLink,
         ready: bool,

@@ -18,15 +18,15 @@ use std::process::{Child, Command, Stdio};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// A running dnsmasq, which is killed when this value is dropped.
+/// A running dnsmasq. Dropping this value kills it.
 struct Server {
     child: Child,
     leases: PathBuf,
 }
 
 impl Server {
-    /// Starts dnsmasq on the interface, with these options in addition. Skips the test and returns
-    /// `None` if dnsmasq is not installed.
+    /// Starts dnsmasq on the interface, with the additional options `options`. If dnsmasq is not
+    /// installed, skips the test and returns `None`.
     fn start(interface: &str, options: &[&str]) -> Option<Self> {
         let leases = std::env::temp_dir().join(format!("linerate-{}.leases", std::process::id()));
         let mut command = Command::new("dnsmasq");
@@ -48,7 +48,7 @@ impl Server {
         };
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut output = Vec::new();
-        // dnsmasq is ready once it has printed its address range. A thread reads the further
+        // dnsmasq is ready once it has printed its address range. From then on, a thread reads its
         // output, because dnsmasq would block if the pipe were full.
         loop {
             let Some(line) = lines.next() else { panic!("dnsmasq has ended: {output:#?}") };
@@ -89,8 +89,8 @@ impl Client {
         Self { host, waiter: Waiter::new().unwrap(), folder }
     }
 
-    /// Completes the capture. Checks that tshark accepts all its frames, and that each of these
-    /// display filters matches some frame.
+    /// Completes the capture. Checks that tshark accepts all its frames, and that each display
+    /// filter in `expected` matches at least one of them.
     fn end(self, expected: &[&str]) {
         self.host.into_parts().1.into_parts().1.finish().unwrap();
         let unwanted = "_ws.expert.severity >= \"Warning\"";
@@ -107,14 +107,14 @@ impl Client {
         }
     }
 
-    /// Runs the host until it has a lease that was requested after `time`.
+    /// Runs the host until it has a lease that it requested after `time`, and returns this lease.
     fn lease_after(&mut self, time: Instant) -> DhcpLease {
         self.run(|stack| stack.dhcp_lease().is_some_and(|lease| lease.since > time));
         self.host.stack().dhcp_lease().unwrap().clone()
     }
 }
 
-/// Opens a TAP device whose kernel interface has the address of the server.
+/// Opens a TAP device, and gives the server's address to its kernel interface.
 fn tap() -> Option<Tap> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -160,7 +160,7 @@ fn dnsmasq_grants_renews_and_takes_back_an_address() {
         let counters = client.host.stack().counters().dhcp;
         assert_eq!((counters.in_naks, counters.out_declines, counters.in_errors), (0, 0, 0));
 
-        // The host can be reached at the leased address.
+        // The echo reply shows that the host can be reached at the leased address.
         client.host.stack_mut().echo_send(MonotonicClock.now(), SERVER, 1, 1, b"data").unwrap();
         client.run(|stack| stack.counters().icmp.in_echo_replies > 0);
         assert_eq!(fs::read_to_string(&server.leases).unwrap().lines().count(), 1);
@@ -189,8 +189,8 @@ fn dnsmasq_refuses_an_address_of_another_network_and_grants_its_own() {
     });
 }
 
-/// The server has only one address to offer, and the kernel answers the host's ARP probe for it. So
-/// the client must decline this address.
+/// The server can offer only one address. The kernel has this address too, and answers the host's
+/// ARP probe for it, so the host must decline the address.
 #[test]
 fn an_address_that_the_kernel_has_is_declined() {
     isolated_test(|| {

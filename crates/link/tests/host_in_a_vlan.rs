@@ -1,6 +1,6 @@
-//! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is a host behind a
-//! packet socket without a VLAN, to which the kernel passes frames without their tags. A VLAN
-//! device of the kernel would be a simpler peer, but not every kernel has them.
+//! Tests of a host in a VLAN, on a TAP device or on a packet socket. The host at the other end uses
+//! a packet socket without a VLAN: the kernel removes the tags before it passes frames to this
+//! socket. A VLAN device of the kernel would be a simpler peer, but some kernels have none.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const BYTES: usize = 2_000_000;
-/// The addresses of the two hosts, for IPv4 and for IPv6.
+/// The addresses of the two hosts: first a pair for IPv4, then a pair for IPv6.
 const ENDS: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(10, 0, 5, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 5, 2))],
     [
@@ -42,7 +42,8 @@ fn host<L: Link>(link: L, mac: [u8; 6], own: IpAddr) -> Host<L> {
     Host::new(Stack::new(StackConfig::new(MacAddress::new(mac), network), [mac[5]; 32]), link)
 }
 
-/// Performs a turn of `host`, calls `work`, and waits for the link if `work` returns false.
+/// Performs a turn of `host`, and calls `work`. If `work` returns false, because it could do
+/// nothing, waits for the link.
 fn turn<L: Link + Readiness>(
     host: &mut Host<L>,
     waiter: &mut Waiter,
@@ -56,7 +57,7 @@ fn turn<L: Link + Readiness>(
     }
 }
 
-/// Runs a host that sends received data back, until `is_over` is true.
+/// Runs a host that sends received data back to the sender, until `is_over` is true.
 fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBool) {
     let address = SocketAddr::new(own, 7);
     let listener = host.stack_mut().tcp_listen(address, &ListenOptions::default()).unwrap();
@@ -73,8 +74,8 @@ fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBo
     }
 }
 
-/// Sends received data back, as far as the send buffer has room. Returns whether any data was read
-/// or written.
+/// Reads data, and sends it back as far as the send buffer has room. `held` contains the data that
+/// had no room yet. Returns whether any data was read or written.
 fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -> bool {
     let now = MonotonicClock.now();
     let mut block = [0; 65_536];
@@ -90,8 +91,7 @@ fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -
     read + written > 0
 }
 
-/// Sends the test's data to the host at `other`, which sends them back, and checks the returned
-/// data.
+/// Sends data to the host at `other`, which sends it back. Checks that the returned data is equal.
 fn exchange<L: Link + Readiness>(host: &mut Host<L>, other: IpAddr) {
     let (sent, mut written, mut back) = (pattern(), 0, Vec::new());
     let (now, options) = (MonotonicClock.now(), ConnectOptions::default());

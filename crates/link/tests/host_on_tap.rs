@@ -19,7 +19,7 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// A host that sends every datagram back, and records the data of echo replies.
+/// A host that sends every received datagram back, and records the data of received echo replies.
 struct EchoHost {
     host: Host<Capture<Tap>>,
     waiter: Waiter,
@@ -85,7 +85,7 @@ fn tap() -> Option<Tap> {
 }
 
 fn open() -> Option<Tap> {
-    // The device has no offloads, so that the capture contains no partial checksums.
+    // The device has no offloads, so all captured frames have complete checksums.
     match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
@@ -203,8 +203,8 @@ fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
     sendto(&raw, &request, SendFlags::empty(), &destination).unwrap();
     ours.run(|host| host.host.stack().counters().icmp.out_echo_replies == 1);
     let mut bytes = vec![0; 65_536];
-    // The socket receives all ICMPv6 messages, such as those of Neighbour Discovery. Only the echo
-    // reply (type 129) is compared with the request.
+    // The socket receives all ICMPv6 messages, also those of Neighbour Discovery. The loop ignores
+    // them and waits for the echo reply (type 129), which it compares with the request.
     loop {
         let (_, length) = recv(&raw, bytes.as_mut_slice(), RecvFlags::empty()).unwrap();
         if bytes[0] == 129 {

@@ -1,5 +1,5 @@
-//! Tests of two hosts on an impaired link in virtual time: data arrive intact, the seed determines
-//! the capture, and the capture is valid.
+//! Tests of two hosts on an impaired link in virtual time. The data must arrive undamaged. The seed
+//! must determine the whole capture, and the capture must be valid.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,8 +17,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 const BYTES: usize = 2_000_000;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
-/// The time of day in the capture at which the test's clock is zero: 2026-01-01 00:00 UTC, as the
-/// time since 1970.
+/// The time of day that the capture shows when the test's clock is zero: 2026-01-01 00:00 UTC, as
+/// the time since 1970.
 const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
 type Cable = MemoryLink<ManualClock>;
@@ -105,9 +105,9 @@ impl<'a> Transfer<'a> {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Errors other than `WouldBlock` are permitted only at two times: before the handshake
-            // is complete (nothing is written yet), and after the shutdown for writing (everything
-            // is written).
+            // `WouldBlock` is possible at any time. Other errors are permitted only before the
+            // handshake is complete, when nothing is written yet, and after the shutdown for
+            // writing, when everything is written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES {

@@ -1,4 +1,5 @@
-//! Tests of two hosts on a serial line: all data arrive, even if the line loses and damages bytes.
+//! Tests of two hosts on a serial line. All data must arrive, even if the line loses and damages
+//! bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -59,8 +60,8 @@ impl Transfer {
         Self { client, server, listener, sending, receiving, written: 0, read: 0, is_over }
     }
 
-    /// Transfers all data. If a relay connects the two lines, `between` carries the bytes from one
-    /// to the other, and returns their number.
+    /// Transfers all data. If there are two lines with a relay between them, `between` carries
+    /// bytes from one line to the other. It returns the number of these bytes.
     fn run(&mut self, mut between: impl FnMut() -> usize) {
         let mut waiter = Waiter::new().unwrap();
         while !self.is_over {
@@ -86,9 +87,9 @@ impl Transfer {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Errors other than `WouldBlock` are permitted only at two times: before the handshake
-            // is complete (nothing is written yet), and after the shutdown for writing (everything
-            // is written).
+            // `WouldBlock` is possible at any time. Other errors are permitted only before the
+            // handshake is complete, when nothing is written yet, and after the shutdown for
+            // writing, when everything is written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES && before < BYTES {
@@ -128,8 +129,8 @@ fn terminal(config: &SerialConfig) -> (OwnedFd, SerialLink) {
     (near, link)
 }
 
-/// Carries bytes from `from` to `to`. With `is_bad`, loses or damages one byte in about 3,000.
-/// Returns the number of bytes taken from `from`.
+/// Carries bytes from `from` to `to`, and returns how many it has read. With `is_bad`, it loses or
+/// damages about one byte in 3,000.
 fn relay(from: &OwnedFd, to: &OwnedFd, random: &mut oorandom::Rand32, is_bad: bool) -> usize {
     let mut bytes = [0; 512];
     let Ok(count) = rustix::io::read(from, &mut bytes) else { return 0 };
@@ -159,9 +160,9 @@ fn all_data_arrives_with_and_without_header_compression() {
     }
 }
 
-/// With header compression, a lost or damaged byte can make the checksums of all later packets of
-/// the connection fail. This ends with a retransmission, whose uncompressed headers restore the
-/// state of the decompressor (RFC 1144 §4.2).
+/// With header compression, one lost or damaged byte can spoil the decompressor's state. The
+/// checksums of all later packets of the connection then fail, until a retransmission arrives. Its
+/// uncompressed headers restore the state (RFC 1144 §4.2).
 #[test]
 fn all_data_arrives_over_a_line_that_loses_and_damages_bytes() {
     for header_compression in [true, false] {

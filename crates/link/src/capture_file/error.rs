@@ -10,7 +10,7 @@ pub enum CaptureError {
     /// The file cannot be opened.
     #[error("the file cannot be opened: {0}")]
     Open(#[source] io::Error),
-    /// The file cannot be read beyond an offset.
+    /// Reading the file failed at an offset; all bytes before it were read.
     #[error("the file cannot be read at byte {offset}: {error}")]
     Read {
         /// The offset of the failed read, in bytes.

@@ -1,18 +1,19 @@
-//! A capture file that stays unchanged until there is something to write.
+//! A capture file that is created or truncated only once there is something to write.
 
 use super::sink::Sink;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is truncated by its first write, not when it is opened. Without a write, an existing
-/// file stays unchanged, and a new one is deleted when this value is dropped. A program that fails
-/// before the first packet thus leaves no trace.
+/// A file that is truncated by the first write, not when it is opened. If nothing is ever written,
+/// an existing file keeps its contents. A file that this value has created is deleted when the
+/// value is dropped. So a program that fails before its first packet leaves the disk unchanged.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
     is_begun: bool,
-    /// The path, if this value created the file and nothing has been written yet; otherwise `None`.
+    /// The path of the file, if dropping this value must delete the file: this value has created
+    /// it, and nothing has been written yet.
     made: Option<PathBuf>,
 }
 
@@ -27,7 +28,8 @@ impl CaptureFile {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match OpenOptions::new().write(true).open(path) {
                     Ok(file) => Ok(Self { file, is_begun: false, made: None }),
-                    // The path is a symbolic link to a missing file, so create that file.
+                    // The path exists but cannot be opened: it is a symbolic link to a file that
+                    // does not exist. So the target of the symbolic link is created.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         Self::open(&path.with_file_name(fs::read_link(path)?))
                     }
@@ -40,7 +42,7 @@ impl CaptureFile {
 
     fn begin(&mut self) -> io::Result<()> {
         self.made = None;
-        // Pipes and devices cannot be truncated, so only a regular file is truncated.
+        // Only a regular file can be truncated. The path may also be that of a pipe or a device.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }

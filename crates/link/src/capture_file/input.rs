@@ -3,8 +3,9 @@
 use super::error::CaptureError;
 use std::io::{self, BufReader, Read};
 
-/// The largest packet to accept, in bytes. This limit bounds the memory that a malformed file can
-/// claim. It is above the 262,144 bytes per packet that capture programs store at most.
+/// The largest packet that the reader accepts, in bytes. The limit bounds the memory that is
+/// allocated for a malformed file. Capture programs store at most 262,144 bytes per packet, which
+/// is less.
 pub(super) const LARGEST_PACKET: u32 = 1 << 20;
 
 /// The byte order of the numbers in a file.
@@ -43,7 +44,8 @@ impl ByteOrder {
     }
 }
 
-/// A source, and the current offset in it for error messages.
+/// A source of bytes, and the number of bytes that were read from it. Error messages contain this
+/// number as the offset.
 #[derive(Debug)]
 pub(super) struct Input<R: Read> {
     source: BufReader<R>,
@@ -55,8 +57,9 @@ impl<R: Read> Input<R> {
         Self { source: BufReader::with_capacity(64 * 1024, source), offset: 0 }
     }
 
-    /// Fills `bytes`. Returns false if the source ends before the first of these bytes. If it ends
-    /// after the first of them, returns an error.
+    /// Fills `bytes` from the source. Returns false if the source ended before the first byte,
+    /// which is the regular end of a capture. Returns an error if the source ended after some of
+    /// the bytes.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -74,13 +77,14 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Fills `bytes`. Unlike [`read`](Self::read), also returns an error if the source ends before
-    /// the first of these bytes.
+    /// Fills `bytes` from the source. Returns an error if the source ends before all of them. A
+    /// source that ends before the first byte is an error as well, unlike with
+    /// [`read`](Self::read).
     pub(super) fn read_more(&mut self, bytes: &mut [u8]) -> Result<(), CaptureError> {
         if self.read(bytes)? { Ok(()) } else { Err(CaptureError::CutShort { offset: self.offset }) }
     }
 
-    /// Skips `count` bytes. The end of the source is an error.
+    /// Skips `count` bytes. Returns an error if the source ends before that.
     pub(super) fn skip(&mut self, mut count: u64) -> Result<(), CaptureError> {
         let mut discarded = [0; 4096];
         while count > 0 {
@@ -91,7 +95,8 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Returns the error for damage at the current offset.
+    /// Returns an error which says that the file is damaged before the current offset. `what` is
+    /// the rule that the file violates.
     pub(super) const fn damaged(&self, what: &'static str) -> CaptureError {
         CaptureError::Damaged { offset: self.offset, what }
     }

@@ -1,8 +1,10 @@
 //! The constants of the formats pcapng and pcap, for reading and writing.
 
-/// Block type of a Section Header Block. It reads the same in both byte orders.
+/// Block type of a Section Header Block. Its bytes are a palindrome, so a reader recognizes the
+/// block before it knows the byte order of the file.
 pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-/// The byte-order magic of a section header.
+/// The byte-order magic of a Section Header Block. A reader that finds its bytes reversed must swap
+/// the bytes of all numbers in the section.
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// Block type of an Interface Description Block.
 pub(super) const INTERFACE_DESCRIPTION: u32 = 1;

@@ -14,7 +14,8 @@ pub struct Packet<'a> {
     pub time: Option<Duration>,
     /// The direction of the packet, if the file contains it.
     pub direction: Option<Direction>,
-    /// The length of the packet on the wire in bytes. Fewer bytes may have been captured.
+    /// The length that the packet had on the wire, in bytes. It exceeds the length of `bytes` if
+    /// the capture program stored only the start of the packet.
     pub original_length: u32,
     /// The captured bytes.
     pub bytes: &'a [u8],
@@ -33,7 +34,7 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// Returns the link type of a capture on this medium.
+    /// Returns the link type of packets that are captured on this medium.
     #[must_use]
     pub const fn of(medium: Medium) -> Self {
         match medium {

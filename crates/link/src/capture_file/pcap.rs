@@ -16,8 +16,8 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// Reads the header after its magic number, from which the caller has derived the byte order
-    /// and the unit of time stamps.
+    /// Reads the header of a pcap file, except for the magic number. The caller has read the magic
+    /// number, which determines `order` and `nanoseconds`, the unit of time stamps.
     pub(super) fn open(
         input: &mut Input<impl Read>,
         order: ByteOrder,

@@ -11,11 +11,11 @@ use super::packet::{Direction, LinkType, Packet};
 use linerate_units::Duration;
 use std::io::Read;
 
-/// The number of bytes of a block outside its body: type and length in front, and the length again
-/// behind.
+/// The number of bytes in a block that are not part of its body. They are four bytes each: the type
+/// and the length before the body, and the length once more after it.
 const FRAME: u32 = 12;
-/// The largest block that is read into memory as a whole, in bytes. It has room for the largest
-/// packet and for comments.
+/// The largest block that is read into memory as a whole, in bytes. Such a block can contain the
+/// largest packet and as many bytes of comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;
 /// The maximum number of interfaces of a section, which bounds the memory that a file can use.
 const MOST_INTERFACES: usize = 65_536;
@@ -28,8 +28,8 @@ pub(super) struct Pcapng {
 }
 
 impl Pcapng {
-    /// Reads the header of the first section. Its first four bytes, the block type, have been read
-    /// already.
+    /// Reads the header of the first section. The caller has read its first four bytes, the block
+    /// type.
     pub(super) fn open(input: &mut Input<impl Read>) -> Result<Self, CaptureError> {
         let mut length = [0; 4];
         input.read_more(&mut length)?;
@@ -74,7 +74,8 @@ impl Pcapng {
         Ok(None)
     }
 
-    /// Begins a new section: discards all interfaces, and reads the byte order.
+    /// Begins a new section of the file: discards the interfaces of the previous section, and reads
+    /// the byte order of the new one.
     fn begin_section(
         &mut self,
         input: &mut Input<impl Read>,
@@ -219,8 +220,9 @@ struct Interface {
 }
 
 impl Interface {
-    /// Converts a time stamp to nanoseconds since 1970. A result above 64 bits becomes `u64::MAX`.
-    /// Returns `None` if the number of time units in a second exceeds 128 bits.
+    /// Converts a time stamp of this interface to nanoseconds since 1970. A time that exceeds 64
+    /// bits becomes `u64::MAX`. Returns `None` if the interface has so small a time unit that the
+    /// number of units in a second exceeds 128 bits.
     fn nanoseconds(&self, ticks: u64) -> Option<u64> {
         let power = u32::from(self.resolution & 0x7F);
         let per_second = if self.resolution & 0x80 == 0 {
@@ -234,9 +236,9 @@ impl Interface {
         Some(u64::try_from(total.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Returns the number of captured bytes of a packet in a Simple Packet Block. The block
-    /// contains only the original length, so the snap length of the interface determines whether
-    /// the packet was truncated.
+    /// Returns how many bytes of a packet a Simple Packet Block contains. The block states only
+    /// `original_length`, the length on the wire. A packet that is longer than the snap length of
+    /// the interface was truncated to that length.
     fn captured_of(&self, original_length: u32) -> u32 {
         if self.snap_length == 0 { original_length } else { original_length.min(self.snap_length) }
     }
@@ -266,8 +268,8 @@ impl Located {
     }
 }
 
-/// Returns the options in `bytes` with their codes. Malformed bytes end the list, but do not make
-/// the packet invalid, because options only describe it.
+/// Returns the options in `bytes`, each with its code. The list ends at the first malformed option.
+/// The packet remains valid, because options only add information to it.
 fn options(order: ByteOrder, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(bytes, 0);

@@ -1,4 +1,5 @@
-//! Reading a capture packet by packet, from any source and without trust in its contents.
+//! Reads a capture packet by packet. The source can be any reader, and its contents are not
+//! trusted.
 
 use super::error::CaptureError;
 use super::input::{ByteOrder, Input};

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 
 /// A destination to which a capture can be written.
 pub trait Sink: Write {
-    /// Truncates the destination to its first `length` bytes, after a write has failed. Otherwise
-    /// the capture would end within a packet.
+    /// Truncates the destination to its first `length` bytes. The writer calls this after a failed
+    /// write, because the failed write may have left an incomplete packet behind these bytes.
     ///
     /// # Errors
-    /// Any error of the operating system; the caller ignores it.
+    /// Any error of the operating system. The writer ignores it, because it already has an error to
+    /// report.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Writing captures. An error of the disk ends the capture, but not the program.
+//! Writes captures. An error of the disk ends the capture, but the program continues.
 
 use super::file::CaptureFile;
 use super::layout::{
@@ -12,7 +12,7 @@ use linerate_units::Duration;
 use std::io;
 use std::path::Path;
 
-/// The number of bytes that are buffered before they are written.
+/// The number of buffered bytes from which the buffer is written to the sink.
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// A packet to be written into a capture.
@@ -24,24 +24,25 @@ pub struct Record<'a> {
     pub time: Duration,
     /// The direction of the packet.
     pub direction: Direction,
-    /// The whole packet.
+    /// The bytes of the packet. All of them are written.
     pub bytes: &'a [u8],
 }
 
-/// A writer of a capture. It writes whole blocks only, so that the file is valid at any time, even
-/// after the program was killed. Dropping the writer writes the buffered packets. If there were no
-/// packets at all, dropping writes nothing, but [`finish`](Self::finish) writes a valid file
-/// without packets.
+/// A writer of a capture. Each write to the sink consists of whole blocks, so the file is valid at
+/// any time, even after the program was killed. Dropping the writer writes the buffered packets. A
+/// capture without any packet is written only by [`finish`](Self::finish), and not when the writer
+/// is dropped.
 ///
-/// Writing returns no errors, so that the producer of packets can continue. The first error ends
-/// the capture, and is kept for [`error`](Self::error) and [`finish`](Self::finish).
+/// The methods for single packets return no errors, so that the producer of packets can continue.
+/// The first error ends the capture. It is returned by [`error`](Self::error) and
+/// [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct CaptureWriter<S: Sink = CaptureFile> {
     sink: S,
     buffer: Vec<u8>,
     /// The number of packets in `buffer`.
     buffered_packets: u64,
-    /// The number of bytes in the sink, which consist of whole blocks.
+    /// The number of bytes that were written to the sink. The blocks in them are complete.
     written: u64,
     interfaces: u32,
     packets: u64,
@@ -103,7 +104,8 @@ impl<S: Sink> CaptureWriter<S> {
         self.interfaces - 1
     }
 
-    /// Writes a packet. After an error of the capture, only counts it as missing.
+    /// Writes a packet. If an earlier error has ended the capture, only counts the packet as
+    /// missing.
     pub fn write(&mut self, record: &Record<'_>) {
         if self.error.is_some() {
             self.missing += 1;
@@ -117,7 +119,8 @@ impl<S: Sink> CaptureWriter<S> {
         };
         self.block(ENHANCED_PACKET, |body| {
             body.put(&record.interface.to_ne_bytes());
-            // The upper half of a time stamp comes first, also in files with little-endian numbers.
+            // A time stamp is stored as two 32-bit numbers: the upper half comes first in either
+            // byte order.
             body.put(&(((time >> 32) & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&((time & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&length.to_ne_bytes());
@@ -143,9 +146,10 @@ impl<S: Sink> CaptureWriter<S> {
                 }
                 Err(error) => {
                     self.missing += self.buffered_packets;
-                    // Truncates the file to the packets that were written completely. The result is
-                    // ignored, because the capture has failed anyway. If truncation fails, too, the
-                    // file ends within a packet, which readers report.
+                    // The failed write may have stored a part of the buffer. Truncating the file
+                    // leaves only the packets of earlier, successful writes. If truncating fails as
+                    // well, the file ends within a packet. Readers report that, so the result is
+                    // ignored.
                     let _ = self.sink.cut(self.written);
                     self.error = Some(error);
                 }
@@ -160,13 +164,13 @@ impl<S: Sink> CaptureWriter<S> {
         self.error.as_ref()
     }
 
-    /// Returns the number of packets in the capture, including buffered ones.
+    /// Returns the number of packets in the capture, including those that are still in the buffer.
     pub const fn packets(&self) -> u64 {
         self.packets + self.buffered_packets
     }
 
-    /// Returns the number of packets that are missing in the capture, because an error has ended
-    /// it.
+    /// Returns the number of packets that were passed to the writer but are not in the capture,
+    /// because an error has ended the capture.
     pub const fn missing(&self) -> u64 {
         self.missing
     }

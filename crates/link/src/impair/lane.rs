@@ -1,11 +1,11 @@
-//! One direction of an impaired link: it decides how each frame is impaired, and holds the frames
-//! under way.
+//! One direction of an impaired link. It decides how each frame is impaired, and holds the frames
+//! that were sent and not yet received.
 //!
-//! A frame that is not lost passes two stages. The first stage is the delay, a queue that keeps the
-//! order. The second stage reorders: it holds selected frames until others have overtaken them, and
-//! lets all other frames through. A frame that has passed both stages is ready to be received. A
-//! frame that is neither held nor changed is passed on without a copy, unless others wait before
-//! it.
+//! A frame that is not dropped passes two stages. The first stage delays frames, and keeps their
+//! order. The second stage reorders frames: it holds selected frames until other frames have
+//! overtaken them, and lets all others through. After both stages, a frame is ready to be received.
+//! Frames that no stage holds and no impairment changes are passed on without a copy, unless
+//! earlier frames still wait to be received.
 
 use super::mark::{mark, place_of_mark};
 use super::parameters::{Impairment, Probability};
@@ -15,9 +15,9 @@ use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// The counters of one direction. A frame that arrives can be counted by several of them, such as
-/// `marked` and `delayed`. A dropped frame is counted as offered, and by the one counter for the
-/// reason of the drop.
+/// The counters of one direction. A frame that arrives can increment several counters, such as
+/// `marked` and `delayed`. A dropped frame increments `offered`, and the one counter for the reason
+/// of the drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImpairCounters {
@@ -25,23 +25,23 @@ pub struct ImpairCounters {
     pub offered: u64,
     /// Frames dropped at random.
     pub lost: u64,
-    /// Frames dropped because they exceeded the configured length.
+    /// Frames dropped because they were longer than [`Impairment::longest`].
     pub too_long: u64,
-    /// Frames marked with ECN, as by a congested router.
+    /// Frames that got an ECN mark, as from a congested router.
     pub marked: u64,
-    /// Frames selected for an ECN mark that passed unchanged, because their senders do not support
+    /// Frames that were selected for an ECN mark, but got none because their senders do not support
     /// ECN.
     pub unmarkable: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
     /// Frames with an inverted bit.
     pub corrupted: u64,
-    /// Frames that were held so that others could overtake them.
+    /// Frames that the reordering stage held, so that other frames could overtake them.
     pub reordered: u64,
     /// Frames that entered the delay stage, because of a delay, jitter or a bottleneck.
     pub delayed: u64,
-    /// Frames dropped because the maximum number of frames was under way, or the queue of the
-    /// bottleneck was full.
+    /// Frames dropped because the link already held the maximum number of frames, or because the
+    /// queue of the bottleneck was full. Includes duplicates for which the link had no room.
     pub overflowed: u64,
 }
 
@@ -66,10 +66,10 @@ pub struct Held {
     checksum: RxChecksum,
     /// The segment size of a GRO frame; `None` if this is not a GRO frame.
     segment: Option<NonZeroU16>,
-    /// For a frame in the delay stage, the time at which it will leave this stage. For a frame that
-    /// has left the reordering stage, the time at which it left.
+    /// While the frame is in the delay stage, the time at which it leaves this stage. Afterwards,
+    /// the time at which it became ready to be received.
     arrived: Instant,
-    /// Whether the reordering stage is to hold the frame after its delay.
+    /// Whether the frame was selected for reordering, so the second stage will hold it.
     set_aside: bool,
 }
 
@@ -82,37 +82,38 @@ impl Held {
     }
 }
 
-/// A frame that is held until others have overtaken it.
+/// A frame that the reordering stage holds until other frames have overtaken it.
 #[derive(Debug)]
 struct Overtaken {
     frame: Held,
-    /// The number of frames that must still overtake this one.
+    /// The number of frames that must still overtake this frame before it is released.
     passes: u32,
     /// The latest time at which the frame is released, even if too few frames have overtaken it.
     until: Instant,
 }
 
-/// One direction of an impaired link. [`Impair`](super::Impair) has two; a network in virtual time
-/// has one for each direction of each path.
+/// One direction of an impaired link. [`Impair`](super::Impair) has two of them. A simulated
+/// network has two for each path.
 #[derive(Debug)]
 pub struct Lane {
     impairment: Impairment,
     generators: Generators,
-    /// The probability that a frame begins a burst of losses.
+    /// The probability with which a frame begins a burst of losses while no burst is in progress.
     burst_begins: Probability,
     /// The number of frames that the current burst of losses will still drop.
     burst_remaining: u32,
     /// Frames in the delay stage, in the order of `arrived`.
     delayed: VecDeque<Held>,
-    /// Frames that others are to overtake, in the order of `until`.
+    /// Frames in the reordering stage, in the order in which they entered it.
     aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
     /// Buffers of frames that have left this direction, for reuse by later frames.
     spare: Vec<Vec<u8>>,
-    /// The time at which the newest frame in the delay stage leaves this stage. Frames sent after
-    /// it must not leave before this time, even if their jitter is smaller.
+    /// The time at which the most recently delayed frame leaves the delay stage. Frames that are
+    /// sent later must not leave before this time, even if their delay is shorter because of
+    /// jitter.
     last_arrival: Instant,
-    /// The time until which the bottleneck is busy sending.
+    /// The time at which the bottleneck has sent all frames that it has accepted.
     bottleneck_busy_until: Instant,
     counters: ImpairCounters,
 }
@@ -137,8 +138,9 @@ impl Lane {
         }
     }
 
-    /// Changes the impairments for frames that are sent from now on. The release times of frames
-    /// that are already in the two stages do not change.
+    /// Changes the impairments. The new values apply to frames that are sent from now on, and to
+    /// the reordering of frames that are still in the delay stage. The release times that frames
+    /// already have do not change.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_impairment(&mut self, impairment: Impairment) {
         self.burst_begins = impairment.loss.of_burst(impairment.loss_burst);
@@ -146,8 +148,8 @@ impl Lane {
         self.impairment = impairment;
     }
 
-    /// Accepts a sent frame. The frame is dropped, or becomes ready to be received: at once, or
-    /// after its delay and reordering.
+    /// Accepts a sent frame. The frame may be dropped. Otherwise it becomes ready to be received,
+    /// immediately or after it has been delayed or reordered.
     pub fn send(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) {
         if self.offer(frame, medium, now) && !self.overflows() {
             self.keep(frame);
@@ -160,9 +162,9 @@ impl Lane {
         &self.counters
     }
 
-    /// Accepts a sent frame. Returns true if the caller must pass the unchanged frame on to the
-    /// receiver, before any frame from the queue of ready frames. Returns false if the frame was
-    /// dropped, or if this direction holds a copy of it.
+    /// Accepts a sent frame. Returns true if the frame is not impaired: the caller must then pass
+    /// it on to the receiver, before any frame from the queue of ready frames. Returns false if the
+    /// frame was dropped, or if this direction holds a copy of it, which the receiver gets later.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
         let mut decisions =
             self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
@@ -180,7 +182,7 @@ impl Lane {
         }
         if self.impairment.takes_time() {
             self.delay(frame, &decisions);
-            // The delay of this frame may be zero. It then leaves the delay stage at once.
+            // If the delay of this frame is zero, the frame leaves the delay stage at once.
             self.release(now);
             return false;
         }
@@ -207,8 +209,8 @@ impl Lane {
         passes
     }
 
-    /// Returns whether the frame is dropped at random, because it begins a burst of losses or
-    /// belongs to a burst.
+    /// Returns whether the frame is dropped by random loss: it begins a burst of losses, or the
+    /// current burst includes it.
     fn is_lost(&mut self, decisions: &Decisions) -> bool {
         if self.burst_remaining > 0 {
             self.burst_remaining -= 1;
@@ -220,7 +222,7 @@ impl Lane {
         decisions.burst_begins
     }
 
-    /// Counts the ECN marks, duplicates and bit errors of a frame that was not dropped.
+    /// Counts the ECN mark and the bit error that were decided for a frame that is not dropped.
     fn count_marks(&mut self, decisions: &Decisions) {
         if decisions.marked {
             let counted = &mut self.counters;
@@ -234,9 +236,10 @@ impl Lane {
         self.counters.corrupted += u64::from(decisions.flip.is_some());
     }
 
-    /// Queues a copy of a frame as ready to be received. Called if [`offer`](Self::offer) has
-    /// returned true, but the caller cannot pass the frame on at once. For example, the last
-    /// segments of a GRO frame can exceed the receiver's budget.
+    /// Queues a copy of a frame as ready to be received. The caller uses this if
+    /// [`offer`](Self::offer) has returned true, but the receiver takes no more frames in this
+    /// call. For example, a GRO frame can have more segments than the rest of the receiver's
+    /// budget.
     pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -251,8 +254,8 @@ impl Lane {
             && longest.is_some_and(|longest| length as u64 > longest.count())
     }
 
-    /// Moves the frames that are due by `now` out of the delay stage, and then out of the
-    /// reordering stage, where they become ready to be received.
+    /// Moves all frames that are due by `now` on to the next stage: from the delay stage to the
+    /// reordering stage, and from the reordering stage to the frames that are ready to be received.
     pub fn release(&mut self, now: Instant) {
         while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
             self.second_stage(frame, now);
@@ -262,8 +265,9 @@ impl Lane {
         }
     }
 
-    /// Removes and returns the next frame that is ready to be received; `None` if there is none.
-    /// The caller should return the frame's buffer by [`recycle`](Self::recycle).
+    /// Removes the next frame that is ready to be received, and returns it; `None` if there is
+    /// none. After use, the caller should return the frame by [`recycle`](Self::recycle), so that
+    /// its buffer is reused.
     pub fn pop(&mut self) -> Option<Held> {
         self.ready.pop_front()
     }
@@ -298,16 +302,16 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// Returns whether a frame must be dropped because the link already holds the maximum number of
-    /// frames. If so, counts the frame as `overflowed`.
+    /// Returns whether the link already holds the maximum number of frames, so that one more frame
+    /// must be dropped. If so, counts that frame as `overflowed`.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
         is_full
     }
 
-    /// Puts a frame, and its duplicate if it has one, into the delay stage. A frame for which the
-    /// queue of the bottleneck has no room is dropped.
+    /// Puts a copy of the frame into the delay stage, and a second copy if the frame is to be
+    /// duplicated. Drops the frame if the link, or the queue of the bottleneck, has no room for it.
     fn delay(&mut self, frame: RxFrame<'_>, decisions: &Decisions) {
         if self.overflows() {
             return;
@@ -330,8 +334,8 @@ impl Lane {
         }
     }
 
-    /// Returns the time at which the frame leaves the bottleneck, or `None` if the queue in front
-    /// of it is full.
+    /// Adds the frame to the queue of the bottleneck, and returns the time at which the bottleneck
+    /// has sent it. Returns `None` if the queue is full.
     fn pass_bottleneck(&mut self, frame: &RxFrame<'_>) -> Option<Instant> {
         let Some(rate) = self.impairment.rate else { return Some(frame.arrived) };
         let free = self.bottleneck_busy_until.max(frame.arrived);
@@ -356,8 +360,8 @@ impl Lane {
         }
     }
 
-    /// Notes that one more frame overtakes the frames in the reordering stage. Releases those that
-    /// the configured number of frames have now overtaken.
+    /// Counts one more overtaking for each frame in the reordering stage. Releases the frames that
+    /// enough other frames have now overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
         if !self.aside.is_empty() {
@@ -370,9 +374,9 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // Each frame in the reordering stage waits until a number of later frames have overtaken
-        // it. This number is equal for all frames, so they are released in the order in which they
-        // entered.
+        // All frames in the reordering stage need an equal number of overtakings, unless the
+        // configuration has changed since they entered it. So the frame that entered first is
+        // released first.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -383,7 +387,7 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// Returns a copy of the frame, with a bit error and an ECN mark if `decisions` contains them.
+    /// Returns a copy of the frame, which is marked and has an inverted bit if `decisions` says so.
     fn copy(&mut self, frame: RxFrame<'_>, decisions: &Decisions, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -406,23 +410,23 @@ impl Lane {
 /// The random decisions for one frame.
 #[derive(Debug)]
 struct Decisions {
-    /// Whether the frame begins a burst of losses. Ignored while a burst is in progress.
+    /// Whether the frame begins a burst of losses. Has no effect while a burst is in progress.
     burst_begins: bool,
-    /// Whether the frame is to get an ECN mark.
+    /// Whether the frame was selected for an ECN mark. It gets the mark only if it supports ECN.
     marked: bool,
-    /// The offset in the frame of the IP packet to mark; `None` if there is nothing to mark or the
-    /// packet does not support ECN.
+    /// The offset in the frame of the IP packet that gets an ECN mark. `None` if the frame was not
+    /// selected for a mark, or its packet does not support ECN.
     place_of_mark: Option<usize>,
     duplicate: bool,
     set_aside: bool,
     flip: Option<Bit>,
-    /// Random part of the delay: from zero to twice the configured jitter, uniformly distributed.
-    /// The delay of the frame is this time plus the configured delay, less the configured jitter.
+    /// Random part of the delay, uniformly distributed from zero to twice the configured jitter.
+    /// The delay of the frame is the configured delay, minus the configured jitter, plus this time.
     jitter: Duration,
 }
 
-/// One random number generator for each impairment, so that the selection of one impairment does
-/// not depend on the others.
+/// The random number generators, one for each impairment. If an impairment is switched on or off,
+/// the other impairments thus still affect the frames that they affected before.
 #[derive(Debug)]
 struct Generators {
     loss: Rand64,
@@ -451,10 +455,10 @@ impl Generators {
         }
     }
 
-    /// Draws the decisions for a frame of `length` bytes. This is done even for a frame that will
-    /// be lost, so that a loss does not shift the random numbers of later frames. An impairment
-    /// that is not configured draws nothing, because a random number takes about fifty
-    /// instructions.
+    /// Draws the random decisions for a frame of `length` bytes. The caller draws them even for a
+    /// frame that is then lost, so that a loss does not shift the random numbers of later frames.
+    /// No number is drawn for an impairment that is not configured, because that would take some
+    /// fifty instructions.
     fn draw(
         &mut self,
         impairment: &Impairment,
@@ -479,19 +483,20 @@ impl Generators {
     }
 }
 
-/// Returns the bit of a frame of `length` bytes that the random number `draw` selects.
+/// Returns the bit in a frame of `length` bytes to which the random number `draw` corresponds.
 fn bit_at(draw: u64, length: usize) -> Bit {
     let bit = scale(draw, length as u64 * 8 - 1);
     Bit { byte: usize::try_from(bit / 8).unwrap_or(0).min(length - 1), mask: 1 << (bit % 8) }
 }
 
-/// Scales the uniformly distributed random number `draw` to a number from 0 to `most`.
+/// Converts `draw`, a uniformly distributed 64-bit number, to a uniformly distributed number from 0
+/// to `most`.
 fn scale(draw: u64, most: u64) -> u64 {
     u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
 }
 
-/// Returns a seed for the next generator, and advances `state` (splitmix64). The seeds look
-/// independent of each other, even those from states that differ by one bit.
+/// Advances `state`, and returns a seed for the next generator (splitmix64). The seeds from two
+/// states that differ by a single bit look statistically independent.
 pub(super) fn next_seed(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,4 +1,4 @@
-//! A link that loses, delays and damages frames. A seed determines the affected frames.
+//! A link that loses, delays and damages frames. A seed determines which frames are affected.
 
 mod lane;
 mod mark;
@@ -19,13 +19,14 @@ use std::os::fd::BorrowedFd;
 /// The link `L`, whose frames are lost, marked, duplicated, corrupted, delayed and reordered as
 /// specified by [`Impairments`].
 ///
-/// The seed and the number of earlier frames in the same direction determine how a frame is
-/// impaired. The arrival of a delayed frame depends on the clock. Delayed frames are passed on
-/// whenever the link is used in either direction; [`Readiness::next_deadline`] returns the time at
-/// which the next frame is due.
+/// Two values determine how a frame is impaired: the seed, and the number of frames sent before it
+/// in its direction. The time at which a delayed frame arrives depends also on the clock. The link
+/// passes on delayed frames only when it is called, for receiving or for sending;
+/// [`Readiness::next_deadline`] returns the time at which the next frame is due.
 ///
-/// Frames are impaired as on a wire. A GRO frame of the inner link is first split into segments,
-/// each with its own checksum. The link reports no offloads, so the host sends no GSO frames.
+/// Impairments apply to single frames, as on a wire. A GRO frame of the inner link is therefore
+/// split into its segments first, each with its own checksum. The link reports no offloads, so that
+/// the host sends no GSO frames.
 #[derive(Debug)]
 pub struct Impair<L, C = MonotonicClock> {
     link: L,
@@ -69,7 +70,7 @@ impl<L, C> Impair<L, C> {
         &self.link
     }
 
-    /// Returns the inner link. Frames under way are lost.
+    /// Returns the inner link. Frames that this link still holds are lost.
     pub fn into_link(self) -> L {
         self.link
     }
@@ -83,8 +84,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // An error of sending is ignored here, so that frames can still be received. The next call
-        // of `transmit` reports it.
+        // An error of sending is ignored here, so that frames can still be received. If the error
+        // lasts, the next call of `transmit` reports it.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);
@@ -107,9 +108,9 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // Frames that wait in `receive` arrived before this error of the inner link. So the
-                // error is reported only if none waits there, and this call has passed on no frame.
-                // Otherwise, the frames are passed on first.
+                // Frames that wait in `receive` arrived before the inner link failed, so they are
+                // passed on before the error is reported. The error is reported by a call that has
+                // passed on no frame and finds none waiting.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -188,8 +189,8 @@ impl<L: Link, C: Clock> Impair<L, C> {
     }
 }
 
-/// Copies the next frame of `lane` that is ready to be sent into `bytes`, the buffer that the inner
-/// link offers. Returns `None` if there is none.
+/// Writes the next frame of `lane` that is ready to be sent into `bytes`, the buffer that the inner
+/// link offers. Returns `None` if `lane` has no such frame.
 fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
     let ready = lane.pop()?;
     let frame = ready.frame().bytes;
@@ -224,9 +225,9 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.awake(signalled);
     }
 
-    /// Returns the time at which the next frame of either direction is due. Sent frames that are
-    /// already due do not count: they wait because the inner link is full, and the inner link wakes
-    /// the caller when it has room.
+    /// Returns the time at which the next held frame of either direction is due, or the deadline of
+    /// the inner link if that is earlier. Frames that are due already, but wait because the inner
+    /// link is full, do not count. The inner link wakes the caller when it has room for them.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

@@ -9,42 +9,45 @@ use thiserror::Error;
 pub struct Impairment {
     /// The proportion of frames that are dropped.
     pub loss: Probability,
-    /// The number of consecutive frames that one loss event drops. It does not change the
-    /// proportion of dropped frames, which is [`loss`](Self::loss): events that drop five frames
-    /// are a fifth as frequent as events that drop one.
+    /// The number of consecutive frames that are lost in each burst. The proportion of dropped
+    /// frames remains [`loss`](Self::loss): bursts of five frames are a fifth as frequent as losses
+    /// of one frame.
     pub loss_burst: u32,
-    /// The proportion of frames that get an ECN mark, as from a congested router, if their senders
-    /// support ECN (RFC 3168). Other frames pass unmarked.
+    /// The proportion of frames that are selected for an ECN mark, as from a congested router (RFC
+    /// 3168). A selected frame whose sender does not support ECN passes unmarked.
     pub mark: Probability,
-    /// The proportion of frames that arrive twice, the copy directly behind the original.
+    /// The proportion of frames that arrive twice. The duplicate directly follows the original.
     pub duplicate: Probability,
-    /// The proportion of frames that arrive with one inverted bit at a random position. There is no
-    /// frame check sequence, so the link does not detect the error, and the frame reaches the host.
+    /// The proportion of frames in which one bit, at a random position, is inverted. The link has
+    /// no frame check sequence by which it could detect the error, so the damaged frame reaches the
+    /// host.
     pub corrupt: Probability,
-    /// The proportion of frames that are held so that others overtake them.
+    /// The proportion of frames that are held until other frames have overtaken them.
     pub reorder: Probability,
     /// The number of frames that must overtake a frame held for reordering before it is released.
     pub reorder_by: u32,
     /// The maximum time for which a frame is held for reordering. It is then released, even if
     /// fewer than `reorder_by` frames have overtaken it.
     pub reorder_within: Duration,
-    /// The delay of every frame.
+    /// The delay of every frame, which [`jitter`](Self::jitter) can lengthen or shorten.
     pub delay: Duration,
-    /// The maximum deviation of a frame's delay from `delay`, in either direction. Deviations are
-    /// uniformly distributed. A frame never overtakes another because of jitter.
+    /// The maximum by which a frame's delay is longer or shorter than [`delay`](Self::delay). The
+    /// deviations are uniformly distributed. Frames stay in order: a frame with a short delay waits
+    /// for the frames before it.
     pub jitter: Duration,
     /// The bit rate of the bottleneck, or `None` for a path without one.
     pub rate: Option<Rate>,
-    /// The limit of the queue in front of the bottleneck, in bytes. A frame is dropped if more
-    /// bytes than this are still to be sent when it arrives.
+    /// The limit of the queue in front of the bottleneck, in bytes. A frame is dropped if, when it
+    /// arrives, the bottleneck still has to send more bytes than this.
     pub queue: Bytes,
-    /// The maximum number of frames that the link holds, for a delay, for reordering, or until they
-    /// are received. Further frames are dropped.
+    /// The maximum number of frames that the link holds: frames that are delayed, or held for
+    /// reordering, or ready but not received yet. A frame that would exceed this number is dropped.
     pub limit: usize,
     /// The length of the longest frame that passes, in bytes; `None` for no limit. Longer frames
     /// are dropped silently, like on a path with a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
-    /// The number of frames at the start to which the limit `longest` does not apply.
+    /// The number of frames, counted from the first, to which the limit `longest` does not apply
+    /// yet.
     pub longest_after: u64,
 }
 
@@ -68,7 +71,8 @@ impl Impairment {
         longest_after: 0,
     };
 
-    /// Returns whether frames pass the delay stage: because of a delay, jitter or a bottleneck.
+    /// Returns whether frames must pass the delay stage, because the impairment has a delay, jitter
+    /// or a bottleneck.
     pub(super) fn takes_time(&self) -> bool {
         self.delay > Duration::ZERO || self.jitter > Duration::ZERO || self.rate.is_some()
     }
@@ -173,8 +177,8 @@ impl FromStr for Impairments {
 /// The probability of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability {
-    /// The impairment applies if a random 64-bit number is less than this threshold. `u64::MAX`
-    /// means that it always applies.
+    /// The impairment applies to a frame if a random 64-bit number is below this threshold.
+    /// `u64::MAX` means that it applies to every frame.
     threshold: u64,
 }
 
@@ -204,8 +208,8 @@ impl Probability {
     }
 
     /// Returns the probability with which a frame outside a burst must begin a burst of `length`
-    /// frames. `self` is the proportion of all frames that are to be in bursts. On average, `length
-    /// * (1 / self - 1)` frames must lie between two bursts.
+    /// losses. The proportion of lost frames is then `self`. For that, on average `length * (1 /
+    /// self - 1)` frames must lie between two bursts.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -222,7 +226,8 @@ impl Probability {
         Self { threshold: (begins * two_to_the_64th) as u64 }
     }
 
-    /// Returns whether the impairment applies to a frame, given the uniform random number `draw`.
+    /// Returns whether the impairment applies to a frame, for which the uniformly distributed
+    /// random number `draw` was drawn.
     pub(super) const fn hits(self, draw: u64) -> bool {
         draw < self.threshold || self.threshold == u64::MAX
     }
@@ -250,7 +255,7 @@ impl FromStr for Probability {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImpairmentError {
-    /// An impairment that does not exist.
+    /// The text names an impairment that does not exist.
     #[error(
         "there is no impairment `{key}`: choose loss, loss-burst, mark, duplicate, corrupt, \
          reorder, reorder-by, reorder-within, delay, jitter, rate, queue, longest, \
@@ -260,25 +265,25 @@ pub enum ImpairmentError {
         /// The unknown name that was given.
         key: String,
     },
-    /// An impairment that is given twice.
+    /// The text gives an impairment twice.
     #[error("`{key}` is given twice: give it once")]
     Twice {
         /// The name of the impairment.
         key: String,
     },
-    /// An impairment without a value.
+    /// The text gives an impairment without a value.
     #[error("`{item}` does not say how much: write `name=value`, such as `loss=1%`")]
     NoValue {
         /// The text of the item without a value.
         item: String,
     },
-    /// A value that is not a percentage.
+    /// The value of a proportion is not a percentage.
     #[error("`{text}` is not a percentage: write 0% to 100%")]
     Percentage {
         /// The text of the value.
         text: String,
     },
-    /// A value with which no frame would pass.
+    /// The value is so small that no frame would pass, such as a rate of zero.
     #[error(
         "`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B"
     )]
@@ -288,7 +293,7 @@ pub enum ImpairmentError {
         /// The value that was given.
         value: String,
     },
-    /// A value that is not a time, a rate, or a number of bytes.
+    /// The value of a time, a rate or a number of bytes cannot be parsed.
     #[error("`{key}` is wrong: {error}")]
     Unit {
         /// The name of the impairment.
@@ -296,7 +301,7 @@ pub enum ImpairmentError {
         /// The reason why the value cannot be parsed.
         error: ParseUnitError,
     },
-    /// A value that is not a number of frames.
+    /// The value of a number of frames is not a number, or is zero.
     #[error("`{key}={value}` is not a number of frames: write a whole number from 1 on")]
     Number {
         /// The name of the impairment.

@@ -85,8 +85,8 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
-    /// Returns the interface called `name`, which may be in another network namespace. Its index is
-    /// then zero.
+    /// Returns the interface called `name`, even if this network namespace has none of that name.
+    /// The interface is then in another namespace, and its index here is zero.
     pub(crate) fn elsewhere(name: &str) -> Self {
         let index = Self::named(name).map_or(0, |interface| interface.index);
         Self { name: name.to_owned(), index }
@@ -186,9 +186,9 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Sets the maximum number of frames that wait for transmission on the interface. For a TAP
-    /// device, these are the frames that the program has not yet read. The usual limit is 500, and
-    /// the kernel drops frames beyond it.
+    /// Sets the maximum number of frames that the kernel queues for transmission on the interface.
+    /// It drops frames that exceed the number. The queue of a TAP device contains the frames that
+    /// the program has not read yet. The default maximum is 500.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -207,8 +207,8 @@ impl KernelInterface {
     }
 
     /// Adds an IP address with a prefix of `prefix` bits, without duplicate address detection. If
-    /// the interface is up, the kernel accepts packets to the address as soon as this call has
-    /// returned.
+    /// the interface is up, the kernel already accepts packets to the address when this call
+    /// returns.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an address that the interface already has.
@@ -237,16 +237,16 @@ impl KernelInterface {
             .map_err(|errno| InterfaceError::of("give an address to", &self.name, errno))
     }
 
-    /// Performs `request`, which adds an IPv6 address to an interface that is up. The kernel adds
-    /// the local route of the address with a delay, and drops packets to the address until then. So
-    /// this method waits for the route.
+    /// Performs `request`, which adds an IPv6 address to an interface that is up. The kernel
+    /// accepts packets to the address only once it has added a local route, some time after the
+    /// request. So this method returns when the route exists.
     fn add_ipv6_address(&self, request: Request, address: &[u8]) -> Result<(), Errno> {
         let announcements = RouteAnnouncements::subscribe()?;
         request.perform()?;
         announcements.wait_for(|route| is_route_of_own_address(route, address))?;
-        // The kernel announces the local route of the new address slightly before lookups find this
-        // route. In between, it holds the lock of the network configuration (RTNL). The next
-        // request changes nothing, but needs this lock. So it returns only when lookups find the
+        // The kernel announces the local route of the new address slightly before lookups find it.
+        // In between, the kernel holds the lock of the network configuration (RTNL). The next
+        // request changes nothing, but waits for this lock. So when it returns, lookups find the
         // route.
         self.change(0, 0).perform().map(drop)
     }
@@ -298,8 +298,9 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Disables IPv6 on the interface. With IPv6, the kernel sends packets of its own on every new
-    /// interface, at unpredictable times. Succeeds if the kernel has no IPv6.
+    /// Disables IPv6 on the interface. On a new interface with IPv6, the kernel sends packets of
+    /// its own at unpredictable times. If the kernel has no IPv6, the call changes nothing and
+    /// succeeds.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -307,8 +308,9 @@ impl KernelInterface {
         self.switch_ipv6("disable IPv6 on", "1")
     }
 
-    /// Enables IPv6 on the interface, for network namespaces in which new interfaces have IPv6
-    /// disabled. Succeeds if the kernel has no IPv6.
+    /// Enables IPv6 on the interface. This is necessary in network namespaces where IPv6 is
+    /// disabled on new interfaces. If the kernel has no IPv6, the call changes nothing and
+    /// succeeds.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -326,9 +328,9 @@ impl KernelInterface {
         }
     }
 
-    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. This offload is on
-    /// by default for a veth pair, although no NIC follows: the peer interface receives segments
-    /// without checksums.
+    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. For a veth pair,
+    /// this is on by default. As a veth pair has no NIC that would compute them, segments reach the
+    /// peer interface with incomplete checksums.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -348,9 +350,9 @@ impl KernelInterface {
         Ok(counters.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    /// Returns the counters of the interface's root queue discipline, which include the counters of
-    /// the disciplines below it. Returns `None` for a discipline that does not count, such as
-    /// `noqueue`.
+    /// Returns the counters of the queue discipline at the root of the interface. They include the
+    /// counters of the disciplines below it. Returns `None` if the discipline does not count, such
+    /// as `noqueue`.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an interface that no longer exists.
@@ -385,14 +387,14 @@ impl KernelInterface {
 pub struct QueueCounters {
     /// Packets that the queue discipline dropped.
     pub dropped: u64,
-    /// Packets that the device refused and that were queued again.
+    /// Packets that were queued once more, because the device had refused them.
     pub requeued: u64,
     /// Number of times that a packet had to wait because of the configured rate.
     pub overlimits: u64,
 }
 
-/// Parses a `struct tcmsg` with its attributes. Returns its counters if it describes the root queue
-/// discipline of interface `index`.
+/// Parses `reply`, a `struct tcmsg` with its attributes. Returns the counters in it if it describes
+/// the root queue discipline of interface `index`.
 fn queue_counters(reply: &[u8], index: u32) -> Option<QueueCounters> {
     let is_root = number(reply.get(4..)?)? == index && number(reply.get(12..)?)? == ROOT;
     let (_, statistics) =
@@ -427,8 +429,8 @@ fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     part
 }
 
-/// Returns the link error for the system's error number `errno`. `what` names the operation on
-/// frames that failed.
+/// Converts the system's error number `errno` to a link error. `what` names the operation that
+/// failed, such as `send a frame`.
 pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     match errno {
         libc::ENETDOWN | libc::ENXIO | libc::ENODEV => LinkError::Down,
@@ -436,8 +438,8 @@ pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     }
 }
 
-/// Checks an interface name by the kernel's rules. The kernel would also reject a bad name, but
-/// without the reason.
+/// Checks an interface name by the kernel's rules. The kernel would reject an invalid name as well,
+/// but would not say why.
 pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     let sound = (1..=15).contains(&name.len())
         && name != "."

@@ -47,8 +47,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Creates a request whose fixed part is `fixed`. If `kind` creates an object, the kernel
-    /// reports an error if that object already exists.
+    /// Creates a request of type `kind`, whose fixed part is `fixed`. If the request creates an
+    /// object that already exists, the kernel is to report an error.
     pub(super) fn new(kind: Kind, fixed: &[u8]) -> Self {
         let makes = matches!(kind, Kind::NewLink | Kind::NewAddress | Kind::NewRoute);
         let flags = if makes { ACKNOWLEDGED | CREATE } else { ACKNOWLEDGED };
@@ -76,8 +76,8 @@ impl Request {
         })
     }
 
-    /// Appends an attribute that contains the fixed part `fixed` and the attributes that `inside`
-    /// appends.
+    /// Appends an attribute of type `kind`. Its value consists of the fixed part `fixed`, followed
+    /// by the attributes that `inside` appends.
     pub(super) fn nested(self, kind: u16, fixed: &[u8], inside: impl FnOnce(Self) -> Self) -> Self {
         self.enclose(kind | NESTED, |mut request| {
             request.bytes.extend_from_slice(fixed);
@@ -85,8 +85,8 @@ impl Request {
         })
     }
 
-    /// Appends an attribute whose value `inside` appends. The length field has 16 bits, which
-    /// suffice, because values are only names and addresses.
+    /// Appends an attribute of type `kind`, whose value is what `inside` appends. Values are only
+    /// names and addresses, so their lengths fit the length field of 16 bits.
     fn enclose(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -108,7 +108,8 @@ impl Request {
         Ok(socket)
     }
 
-    /// Requests all objects of a type. Returns the fixed part and the attributes of each object.
+    /// Requests all objects of a type. Returns, for each object, the bytes of its fixed part and of
+    /// its attributes.
     pub(super) fn dump(mut self) -> Result<Vec<Vec<u8>>, Errno> {
         self.bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
         let socket = self.send()?;
@@ -127,8 +128,9 @@ impl Request {
         }
     }
 
-    /// Sends the request to the kernel. Returns the fixed part and the attributes of the reply, or
-    /// an empty vector if the reply is only an acknowledgement.
+    /// Sends the request, and waits for the acknowledgement. Returns the bytes of the fixed part
+    /// and of the attributes of the reply, or an empty vector if the acknowledgement is the only
+    /// reply.
     pub(super) fn perform(self) -> Result<Vec<u8>, Errno> {
         let socket = self.send()?;
         let mut reply = Vec::new();
@@ -153,8 +155,8 @@ pub(super) struct RouteAnnouncements(OwnedFd);
 impl RouteAnnouncements {
     /// Bit of the multicast group `RTNLGRP_IPV6_ROUTE`, which announces IPv6 routes.
     const GROUP: u32 = 1 << 10;
-    /// The maximum wait for one announcement, after which the call fails. The kernel usually needs
-    /// milliseconds.
+    /// The maximum wait for one announcement, after which the call fails. An announcement usually
+    /// arrives within milliseconds.
     const TIMEOUT: Duration = Duration::from_secs(10);
 
     /// Subscribes to all announcements that the kernel makes after this call.
@@ -165,7 +167,8 @@ impl RouteAnnouncements {
         Ok(Self(socket))
     }
 
-    /// Waits until a route is added for whose fixed part and attributes `is_wanted` returns true.
+    /// Waits until the kernel announces a new route for which `is_wanted` returns true. The
+    /// argument of `is_wanted` contains the fixed part and the attributes of the route.
     pub(super) fn wait_for(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         let mut buffer = vec![0; 32 * 1024];
         loop {
@@ -190,8 +193,8 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Returns the error number of an acknowledgement, 0 for success, or `None` for any other
-    /// message.
+    /// Returns the error number if this message is an acknowledgement, with 0 for success. Returns
+    /// `None` for any other message.
     fn error(&self) -> Option<i32> {
         (self.kind == ERROR).then(|| -number(self.body).map_or(0, u32::cast_signed))
     }

@@ -66,8 +66,8 @@ fn queue_counters_are_those_of_the_root_of_the_interface() {
 }
 
 /// One interface of a veth pair stays in this network namespace, and the other moves to a second
-/// namespace. The address to reach is on the second namespace's loopback interface, so it needs a
-/// route over the veth pair.
+/// namespace. The test contacts an address of the second namespace's loopback interface. This
+/// address is outside of the veth pair's prefix, so it needs a route.
 #[test]
 fn two_networks_are_connected_by_a_veth_pair() {
     isolated_test(|| {
@@ -97,8 +97,8 @@ fn two_networks_are_connected_by_a_veth_pair() {
     });
 }
 
-/// The kernel adds the local route of an IPv6 address with a delay, and drops packets to the
-/// address until then. `add_address` must return only after that.
+/// The kernel accepts packets to a new IPv6 address only once it has added a local route, some time
+/// after the request. So `add_address` must wait for that route before it returns.
 #[test]
 fn packets_reach_an_ipv6_address_as_soon_as_it_was_added() {
     isolated_test(|| {

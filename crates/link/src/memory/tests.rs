@@ -18,7 +18,7 @@ fn narrow() -> (MemoryLink, MemoryLink) {
     pair(MemoryConfig { capacity: 1, ..MemoryConfig::default() }).unwrap()
 }
 
-/// Returns whether the wake-up event of this endpoint has been set.
+/// Returns whether the event that wakes this endpoint has been set.
 fn is_signalled(link: &MemoryLink) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -215,8 +215,8 @@ fn an_end_that_found_room_before_sleeping_is_not_signalled() {
 #[test]
 fn no_wake_up_is_lost_between_two_threads() {
     const FRAMES: u64 = 8_000;
-    // With a ring of only two frames, both reasons to sleep are frequent: the sender finds the ring
-    // full, and the receiver finds it empty.
+    // The ring holds only two frames, so both threads must sleep often: the sender because the ring
+    // is full, and the receiver because it is empty.
     let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
     let (mut left, mut right) = pair(config).unwrap();
     let sender = thread::spawn(move || {

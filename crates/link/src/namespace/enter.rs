@@ -12,12 +12,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command};
 
-/// Moves the calling thread into a new network namespace, with all threads and processes that it
-/// starts later. The namespace contains only a loopback interface, which is down. The thread cannot
-/// return to its previous namespace.
+/// Moves the calling thread into a new network namespace, which threads and processes that it
+/// starts later inherit. The namespace contains only a loopback interface, which is down. The
+/// thread cannot return to its previous namespace.
 ///
-/// With [`Isolation::UserAndNetwork`] the process must have no other thread, so this is to be
-/// called first in `main`.
+/// With [`Isolation::UserAndNetwork`], the process must have no other thread. So `main` must call
+/// this function before it starts threads.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine, and the remedy.
@@ -32,8 +32,8 @@ pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
 }
 
 /// Moves the calling thread into the network namespace of another process, and into the user
-/// namespace that owns it. This process must have no other thread, because the kernel refuses to
-/// change the user namespace of a process with several threads.
+/// namespace that owns that network namespace. The calling process must have no other thread,
+/// because the kernel refuses to change the user namespace of a process with several threads.
 ///
 /// # Errors
 /// [`NamespaceError::Join`], for example if the process does not exist.
@@ -51,8 +51,8 @@ pub fn join(process: u32) -> Result<(), NamespaceError> {
         .map_err(|errno| explain(errno.into()))
 }
 
-/// Enters a new network namespace, with a new user namespace if necessary, and brings its loopback
-/// interface up.
+/// Enters a new network namespace, and brings its loopback interface up. If the process lacks the
+/// privilege for that, it enters a new user namespace as well.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine, and the remedy.
@@ -63,8 +63,8 @@ pub fn enter_private_network() -> Result<(), NamespaceError> {
     Ok(KernelInterface::loopback()?.set_up()?)
 }
 
-/// Starts `command` in a new network namespace, as described at [`enter`]. This process stays in
-/// its own namespaces, and may have any number of threads.
+/// Starts `command` in new namespaces, in which it finds what [`enter`] describes. The calling
+/// process stays in its own namespaces, and may have any number of threads.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine and the remedy, or that the
@@ -73,7 +73,8 @@ pub fn spawn(command: Command, isolation: Isolation) -> Result<Child, NamespaceE
     start(command, isolation, false).map_err(|stopped| stopped.explain(isolation))
 }
 
-/// Checks whether a child process can enter a new network namespace, by starting one.
+/// Checks whether child processes can enter new namespaces, by starting a child that does so and
+/// then ends.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine, and the remedy.
@@ -92,16 +93,16 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // Reads without blocking. `command` keeps the write end of the pipe open, so a blocking
-        // read would wait forever if the child has reported nothing.
+        // Reads without blocking. The child may have reported nothing, and `command` keeps the
+        // write end of the pipe open. A blocking read would then wait forever.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }
     })
 }
 
-/// The step at which a child stopped. `None` means that it entered the namespaces but could not run
-/// the program.
+/// The failure of a child. `step` is the step at which it failed to enter the namespaces. `None`
+/// means that it entered them, but could not run the program.
 struct Stopped {
     step: Option<Step>,
     error: io::Error,

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// The process has several threads.
+    /// The process has several threads, so it cannot enter a user namespace.
     #[error(
         "a process with several threads cannot enter a user namespace: enter it before the first \
          thread starts, or start a child in it"
@@ -35,7 +35,7 @@ pub enum NamespaceError {
         /// The error number of the system.
         errno: i32,
     },
-    /// The maximum number of namespaces is reached.
+    /// The machine already has the maximum number of namespaces.
     #[error(
         "this machine has as many namespaces as it allows: raise \
          /proc/sys/user/max_user_namespaces and /proc/sys/user/max_net_namespaces"
@@ -76,7 +76,8 @@ impl NamespaceError {
     }
 }
 
-/// Returns the setting of this machine that forbids unprivileged namespaces, if it can be found.
+/// Returns a remedy for the setting of this machine that forbids unprivileged namespaces. If no
+/// such setting is found, the remedy is general advice.
 fn remedy() -> &'static str {
     let is = |path, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {

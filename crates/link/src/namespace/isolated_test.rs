@@ -1,4 +1,5 @@
-//! Runs tests in a network namespace: the test program starts itself again in a child process.
+//! Runs tests in a network namespace of their own. For that, the test program starts itself once
+//! more as a child process, which runs a single test.
 
 use super::enter::spawn;
 use super::error::NamespaceError;
@@ -11,32 +12,32 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
-/// Environment variable that is set in the child, so that it runs the test itself.
+/// Environment variable that is set in the child process. If it is set, the test runs its body; if
+/// not, the test starts the child.
 const INSIDE: &str = "LINERATE_ISOLATED_TEST";
 /// The first word of the message about a skipped test.
 const SKIPPED: &str = "SKIPPED";
 
-/// Runs `body`, the whole body of a test function, as root of a new network whose loopback
-/// interface is up.
+/// Runs `body`, the whole body of a test function, in a child process. The child is root of a new
+/// network namespace, whose loopback interface is up.
 ///
-/// The test program starts itself in new namespaces to run this one test. Write `#[test] fn name()
-/// { isolated_test(|| { … }) }`: the name of the test is derived from the closure, so the closure
-/// must be in the test function itself. If the machine forbids namespaces, the test is skipped by
-/// [`skip_test`].
+/// Write `#[test] fn name() { isolated_test(|| { … }) }`. The name of the test is derived from the
+/// type of the closure, so the closure must be in the test function itself. The child runs only the
+/// test of this name. If the machine forbids namespaces, the test is skipped by [`skip_test`].
 ///
 /// # Panics
-/// If the test fails in the child, with all its output.
+/// If the test fails in the child process. The message contains the child's output.
 pub fn isolated_test<F: FnOnce()>(body: F) {
     run_in(Isolation::UserAndNetwork, body);
 }
 
-/// Runs `body` in a new network like [`isolated_test`], but as root of the machine, which is
-/// required to load programs into the kernel. If the test program does not run as root, the test is
-/// skipped with a message. This holds even with `CI=true`, because not running as root is the
-/// user's choice.
+/// Runs `body` in a new network namespace like [`isolated_test`], but as root of the machine. Only
+/// root of the machine can load programs into the kernel. If the test program does not run as root,
+/// the test is skipped with a message. It is skipped even with `CI=true`, because running without
+/// root is the user's choice.
 ///
 /// # Panics
-/// If the test fails in the child, with all its output.
+/// If the test fails in the child process. The message contains the child's output.
 pub fn isolated_test_of_root<F: FnOnce()>(body: F) {
     if !geteuid().is_root() {
         return print_skipped(&"it needs root of the machine");
@@ -58,8 +59,9 @@ fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
     }
 }
 
-/// Prints that the running test is skipped, and why, even if the test harness captures output. With
-/// `CI=true` in the environment, the test fails instead. The test must return after this call.
+/// Prints that the running test is skipped, and for which reason. The line is visible even if the
+/// test harness captures output. The test must return after this call. With `CI=true` in the
+/// environment, the test fails instead of being skipped.
 ///
 /// # Panics
 /// If the environment has `CI=true`.
@@ -84,8 +86,8 @@ fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError
     spawn(command, isolation)?.wait_with_output().map_err(NamespaceError::Program)
 }
 
-/// Checks the result of the child, and prints its output. The output must say that exactly one test
-/// passed, because the harness also reports success if the name matches no test.
+/// Prints the output of the child, and checks its result. The output must say that exactly one test
+/// passed: if no test has the expected name, the harness runs none, and reports success as well.
 #[allow(clippy::print_stdout, reason = "the harness shows the output of tests on request")]
 fn check_output(output: &Output) {
     let (stdout, stderr) =
@@ -95,21 +97,22 @@ fn check_output(output: &Output) {
         "the test in its own network failed ({}):\n{stdout}{stderr}",
         output.status
     );
-    // The harness captures what `print!` writes, and shows it with `--nocapture`.
+    // The harness captures this output, and shows it only with `--nocapture`.
     print!("{stdout}");
     for line in stderr.lines().filter(|line| line.starts_with(SKIPPED)) {
         print_uncaptured(line);
     }
 }
 
-/// Writes a line directly to standard error, because the harness would capture the output of
-/// `eprintln!`. The line is written by a single call, so that lines of other tests cannot split it.
+/// Writes a line directly to standard error. The harness would capture the output of `eprintln!`. A
+/// single call writes the whole line, so that other tests cannot write in the middle of it.
 fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Returns the name of a test in the test harness. `name` is the type name of a closure in the
-/// test. Removes the crate at the start and the closure at the end.
+/// Returns the name under which the test harness knows a test. `name` is the type name of a closure
+/// in the test function. It begins with the name of the crate and ends with that of the closure,
+/// which are removed.
 fn name_of_test(name: &str) -> &str {
     let path = name.split_once("::").map_or(name, |(_, path)| path);
     path.split("::{{closure}}").next().unwrap_or(path)

@@ -3,10 +3,11 @@
 /// The new namespaces that a process gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// A user and a network namespace. Requires no privilege, if the machine permits unprivileged
-    /// user namespaces. Inside, the process is root, but only of the new network.
+    /// A new user namespace and a new network namespace. Requires no privilege if the machine
+    /// permits unprivileged user namespaces. In them, the process has root's rights over the new
+    /// network only, and not over the machine.
     UserAndNetwork,
-    /// A network namespace only. Requires the privileges of root, either of the machine or of the
-    /// process's user namespace.
+    /// A new network namespace only. Requires the privileges of root, either of the machine or of
+    /// the user namespace in which the process is.
     Network,
 }

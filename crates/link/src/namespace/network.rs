@@ -1,5 +1,5 @@
-//! A second network namespace for tests: one interface of a veth pair stays in the test's own
-//! namespace, and the other moves to this one.
+//! A second network namespace for tests. Usually it is connected to the test's own namespace by a
+//! veth pair, with one interface in each of the two.
 
 use super::enter::enter;
 use super::error::NamespaceError;
@@ -11,8 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A network namespace with a thread that executes closures inside it. When this value is dropped
-/// and no process is left inside, the kernel deletes the namespace with its interfaces.
+/// A network namespace, and a thread that executes closures inside it. The kernel deletes the
+/// namespace and its interfaces once this value has been dropped and no process is left inside.
 #[derive(Debug)]
 pub struct Network {
     id: u32,
@@ -50,9 +50,10 @@ impl Network {
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// Creates a network at the far end of a veth pair. Returns the network, and the interface
-    /// at the near end, which is up in the current network. The far interface has `address`/24, the
-    /// near interface has no address. IPv6 is disabled on both.
+    /// Creates a network that is connected to the current one by a veth pair. The interface `near`
+    /// stays in the current network, is up, and has no address. The interface `far` is in the new
+    /// network, and has `address`/24. IPv6 is disabled on both. Returns the new network and the
+    /// interface `near`.
     ///
     /// # Errors
     /// An error of [`Network::new`], or [`NamespaceError::Interface`] if the veth pair cannot be
@@ -76,8 +77,8 @@ impl Network {
         Ok((near, network))
     }
 
-    /// Returns the thread ID by which [`KernelInterface::move_to_process`] moves an interface into
-    /// this network.
+    /// Returns the ID of the thread inside this network. [`KernelInterface::move_to_process`]
+    /// accepts it to move an interface into this network.
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
@@ -91,7 +92,8 @@ impl Network {
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (sender, receiver) = channel();
         let work = move || {
-            // The caller waits for the result, so the channel is open and sending cannot fail.
+            // Sending cannot fail, because the caller keeps the channel open until it has the
+            // result.
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         };
         let sent = self.work.as_ref().is_some_and(|thread| thread.send(Box::new(work)).is_ok());
@@ -113,8 +115,8 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.work = None;
         if let Some(thread) = self.thread.take() {
-            // Joining reports a panic of the thread, which cannot happen: panics of its work are
-            // caught.
+            // `join` returns an error only if the thread has panicked. That cannot happen, because
+            // panics of the closures are caught.
             let _ = thread.join();
         }
     }
@@ -127,7 +129,7 @@ mod tests {
     use std::fs;
 
     fn interfaces() -> usize {
-        // The first two lines of the file are headings, and each further line is an interface.
+        // The first two lines of the file are headings. Each of the other lines is one interface.
         fs::read_to_string("/proc/thread-self/net/dev").unwrap().lines().count() - 2
     }
 

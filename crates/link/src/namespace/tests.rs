@@ -46,7 +46,8 @@ fn a_child_is_started_in_a_further_network() {
 
 #[test]
 fn a_process_with_threads_cannot_enter_a_user_namespace() {
-    // The process has several threads here: this one, and at least one of the test harness.
+    // The process has at least two threads here: this one, and the one that is started to call
+    // `enter`.
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap()
     });
@@ -65,8 +66,8 @@ fn a_missing_program_is_distinguished_from_forbidden_namespaces() {
 #[test]
 fn forbidden_namespaces_are_reported_with_a_remedy() {
     isolated_test(|| {
-        // The limit is set only in the test's own user namespace. With a limit of zero, one new
-        // namespace is too many, as on a machine that has reached its maximum.
+        // The limit applies only to the test's own user namespace. The limit is zero, so creating
+        // one more namespace fails as on a machine that already has the maximum.
         fs::write("/proc/sys/user/max_user_namespaces", "0").unwrap();
         let error = probe(Isolation::UserAndNetwork).unwrap_err();
         assert!(matches!(error, NamespaceError::TooMany), "{error}");

@@ -17,7 +17,8 @@ use std::sync::Arc;
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// Opens a link at one end of a veth pair. The kernel's end is in another network.
+/// Opens a packet socket at one end of a veth pair. The other end is in a second network namespace,
+/// and its peer there is the kernel.
 fn veth_pair(config: &PacketConfig) -> (PacketLink, Network) {
     let (_, network) = Network::behind_veth(["near", "far"], KERNEL).unwrap();
     (PacketLink::open(config).unwrap(), network)
@@ -47,9 +48,10 @@ fn frames_are_exchanged_with_the_kernel() {
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The kernel has left the UDP checksum incomplete, because a veth pair has checksum
-            // offload. This link has no offloads, so it cannot complete the checksum. The test
-            // therefore sets the field to zero, which means that there is no checksum.
+            // The kernel has left the UDP checksum incomplete, because the veth pair has checksum
+            // offload. Without offloads, this link cannot have it completed when it sends the
+            // datagram back. The test therefore sets the checksum to zero, which means that there
+            // is none.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));
@@ -133,8 +135,8 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // The inverted bit is bit 4. Inverting the lowest bit of the first byte would make this
-            // a group address, and such frames are received.
+            // Inverting bit 4 gives the MAC address of another host. Inverting the lowest bit of
+            // the first byte would give a group address, which the filter must accept.
             other[at] ^= 0x10;
             other
         });
@@ -171,8 +173,8 @@ fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request()
     });
 }
 
-/// Returns a link over a UDP socket on the loopback interface, and the socket's peer. The buffers
-/// of both sockets have room for several batches of frames.
+/// Returns a link over a UDP socket on the loopback interface instead of a packet socket, and the
+/// peer of the UDP socket. The buffers of both sockets have room for several batches of frames.
 fn over_loopback() -> (PacketLink, UdpSocket) {
     let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     ours.connect(theirs.local_addr().unwrap()).unwrap();

@@ -5,8 +5,9 @@
 use super::LARGEST_MTU;
 use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
 
-/// Limit on the number of bytes by which decompression lengthens a packet. The longest IP and TCP
-/// headers have 60 bytes each, and eight bytes are reserve.
+/// The number of bytes by which a packet buffer exceeds the largest packet on the line.
+/// Decompression lengthens a packet by at most its IP and TCP headers, with at most 60 bytes each;
+/// eight bytes are reserve.
 const HEADERS: usize = 128;
 
 /// An encoder for the packets that are sent on a serial line.
@@ -22,8 +23,8 @@ impl LineEncoder {
         Self { compressor: header_compression.then(Box::default) }
     }
 
-    /// Compresses the headers of `packet` in place, and returns the bytes to send between the ENDs
-    /// of SLIP ([`linerate_wire::slip_bytes`]).
+    /// Compresses the headers of `packet` in place. Returns the bytes to be sent, before SLIP
+    /// frames and escapes them ([`linerate_wire::slip_bytes`]).
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         match &mut self.compressor {
             Some(compressor) => compressor.compress(packet),
@@ -41,22 +42,25 @@ pub struct LineDecoder {
     packet: Box<[u8]>,
 }
 
-/// The outcome of a received byte that ends a packet.
+/// The outcome of a received byte that is the end of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineInput<'a> {
     /// A valid packet has been received.
     Packet {
         /// The packet with its uncompressed headers.
         packet: &'a [u8],
-        /// The length of the packet on the line in bytes, without framing.
+        /// The length that the packet had on the line, in bytes: with compressed headers, but
+        /// without SLIP's framing and escapes.
         line_length: usize,
-        /// The first byte of the packet on the line, which specifies the packet type.
+        /// The first byte that the packet had on the line, which specifies the packet type.
         kind: u8,
     },
-    /// A damaged packet was dropped: invalid escapes, impossible lengths or headers, unknown types.
+    /// A packet was dropped because it was damaged: invalid escapes, an impossible length, invalid
+    /// headers or an unknown type.
     Damaged,
-    /// A compressed packet was dropped after an error on the line. It does not name its connection,
-    /// so it belongs to that of the packet before it, which the error may have destroyed (RFC 1144
+    /// A compressed packet was dropped after an error on the line. The packet does not contain its
+    /// connection number, so it belongs to the connection of the packet before it. The error may
+    /// have destroyed that packet (RFC 1144 §4.1).
     /// §4.1).
     Tossed,
 }
@@ -72,7 +76,8 @@ impl LineDecoder {
         }
     }
 
-    /// Takes the next byte of the line. Returns `None` if it does not end a packet.
+    /// Decodes the next byte of the line. Returns the outcome if this byte ends a packet, otherwise
+    /// `None`.
     pub fn take(&mut self, byte: u8) -> Option<LineInput<'_>> {
         let before = self.decoder.discarded();
         let Some(line) = self.decoder.take(byte) else {
@@ -99,7 +104,7 @@ impl LineDecoder {
     }
 }
 
-/// Does a packet with this first byte belong to IPv4 or IPv6?
+/// Is this the first byte of an IPv4 or IPv6 packet?
 const fn is_ip(first: u8) -> bool {
     matches!(first >> 4, 4 | 6)
 }

@@ -6,23 +6,24 @@
 pub struct DirectionCounters {
     /// Number of packets sent or received in this direction.
     pub packets: u64,
-    /// Bytes of all packets, counted with uncompressed headers: before compression, or after
-    /// decompression.
+    /// Total length of the packets with uncompressed headers, in bytes: sent packets before
+    /// compression, received packets after decompression.
     pub packet_bytes: u64,
-    /// Bytes of all packets as they are on the line, but without framing: after compression, or
-    /// before decompression.
+    /// Total length of the packets on the line, in bytes, but without SLIP's framing and escapes:
+    /// sent packets after compression, received packets before decompression.
     pub compressed_bytes: u64,
-    /// Bytes on the line, with framing, escapes and noise.
+    /// All bytes on the line: those of packets, framing and escapes, and received noise.
     pub line_bytes: u64,
-    /// Packets whose headers were sent as differences (RFC 1144, `COMPRESSED_TCP`).
+    /// Packets whose headers contain only the differences from the previous packet (RFC 1144,
+    /// `COMPRESSED_TCP`).
     pub compressed: u64,
-    /// Packets with uncompressed headers that start the compression of a connection (RFC 1144,
-    /// `UNCOMPRESSED_TCP`).
+    /// Packets with complete headers that carry a connection number, to which later compressed
+    /// packets refer (RFC 1144, `UNCOMPRESSED_TCP`).
     pub whole_headers: u64,
 }
 
 impl DirectionCounters {
-    /// Returns the increase of each counter since `earlier`.
+    /// Returns, for each counter, by how much it has increased since `earlier`, an older reading.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -45,10 +46,10 @@ pub struct SerialCounters {
     /// Counters of received packets.
     pub received: DirectionCounters,
     /// Received packets that were dropped because they were damaged: invalid escapes, impossible
-    /// lengths or headers, unknown types.
+    /// lengths, invalid headers or unknown types.
     pub errors: u64,
-    /// Compressed packets that were dropped after an error on the line. They do not name their
-    /// connection, so they belong to that of the packet before them, which the error may have
-    /// destroyed (RFC 1144 §4.1).
+    /// Compressed packets that were dropped after an error on the line. Such a packet does not
+    /// contain its connection number, so it belongs to the connection of the packet before it. The
+    /// error may have destroyed that packet (RFC 1144 §4.1).
     pub tossed: u64,
 }

@@ -1,19 +1,20 @@
 //! A serial line: SLIP (RFC 1055), optionally with header compression (RFC 1144), over a terminal
 //! device or a pseudo-terminal.
 //!
-//! A byte takes ten bit times. The link itself writes at this pace: a pseudo-terminal has no rate,
-//! and the driver of a real device would queue kilobytes, which are seconds at 2,400 baud. The
-//! link's own queue is thus the only queue. It accepts a packet while it holds fewer than
-//! [`SerialConfig::queue`] bytes; the host keeps further packets.
+//! A byte takes ten bit times. The link itself writes bytes at this pace, because a pseudo-terminal
+//! has no rate. The driver of a real device would queue kilobytes, which take seconds at 2,400
+//! baud. So with this pace, packets wait only in the link's own queue. While the queue holds at
+//! least [`SerialConfig::queue`] bytes, the link accepts no packet, and further packets stay with
+//! the host.
 //!
-//! Both endpoints must agree on header compression, because nothing is negotiated. Compression
-//! needs a host with predictable headers: the IPv4 identification grows by one per packet, and
-//! segments have no timestamps. A segment whose TCP options differ from those of the previous
-//! segment is not compressed (RFC 1144 §3.2.3), and timestamps differ in nearly every segment.
+//! Both endpoints must have an equal setting of header compression, because nothing is negotiated.
+//! Compression needs predictable headers: the IPv4 identification must grow by one per packet, and
+//! segments must have no timestamps. A segment is not compressed if its TCP options differ from
+//! those of the previous segment (RFC 1144 §3.2.3), and timestamps differ in nearly every segment.
 //!
-//! The first four bits of a packet specify its type. RFC 1144 uses 4 (IPv4), 7 and 8 to 15. IPv6
-//! packets (6) therefore pass unchanged, with and without compression. For them, both endpoints
-//! must have an MTU of at least 1,280 bytes (RFC 8200 §5).
+//! The first four bits of a packet specify its type. RFC 1144 uses the types 4 (IPv4) and 7 to 15.
+//! Type 6 (IPv6) is free, so IPv6 packets pass unchanged, with and without compression. For IPv6,
+//! both endpoints must have an MTU of at least 1,280 bytes (RFC 8200 §5).
 
 mod codec;
 mod counters;
@@ -59,22 +60,24 @@ pub struct SerialConfig {
     pub baud: u32,
     /// Whether TCP/IP headers are compressed. The peer must have the same setting.
     pub header_compression: bool,
-    /// The largest packet that is sent, in bytes. Packets of up to 1,500 bytes are received.
+    /// The length of the largest packet that is sent, in bytes. Larger packets, of up to 1,500
+    /// bytes, are still received.
     pub mtu: usize,
-    /// The length of the queue in bytes: while this many bytes wait, the link accepts no further
-    /// packet.
+    /// The limit of the link's queue in bytes. The link accepts no packet while at least this many
+    /// bytes wait to be written.
     pub queue: usize,
 }
 
 impl SerialConfig {
-    /// The MTU that RFC 1144 §5.1 recommends for interactive lines, in bytes: 256 bytes of data and
-    /// the headers.
+    /// The MTU that RFC 1144 §5.1 recommends for interactive lines, in bytes. A packet has room for
+    /// 256 bytes of data and for the headers.
     pub const MTU: usize = 296;
     /// The smallest MTU that IPv6 permits, in bytes (RFC 8200 §5).
     pub const MTU_IPV6: usize = 1_280;
 
-    /// Creates a configuration with header compression and an MTU of 296 bytes. The queue is as
-    /// large as the MTU, so that one packet waits while another packet is sent.
+    /// Creates a configuration with header compression and an MTU of 296 bytes. The limit of the
+    /// queue equals the MTU, so that a second packet can be queued before the first has been
+    /// written.
     #[must_use]
     pub const fn new(baud: u32) -> Self {
         Self { baud, header_compression: true, mtu: Self::MTU, queue: Self::MTU }
@@ -125,7 +128,8 @@ pub struct SerialLink {
     /// The buffer into which the host writes the packet to be sent.
     outgoing: Box<[u8]>,
     queue: LineQueue,
-    /// Whether the device has no room for bytes that are due to be written.
+    /// Whether bytes are due to be written, but the most recent write found that the device has no
+    /// room.
     is_blocked: bool,
     /// Whether the peer has closed the line.
     is_over: bool,
@@ -186,7 +190,7 @@ impl SerialLink {
         &self.counters
     }
 
-    /// Writes the bytes that would have left a real line by `now`.
+    /// Writes the bytes to the device that a real line would have transmitted by `now`.
     fn flush(&mut self, now: Instant) -> Result<(), LinkError> {
         self.is_blocked = false;
         loop {
@@ -213,8 +217,8 @@ impl SerialLink {
         LinkError::Io { errno: errno.raw_os_error(), what }
     }
 
-    /// Compresses and frames the packet in the first `length` bytes of `outgoing`, and queues it
-    /// for the line.
+    /// Takes the packet in the first `length` bytes of `outgoing`. Compresses its headers, adds the
+    /// framing of SLIP, and queues the result for writing.
     fn enqueue(&mut self, now: Instant, length: usize) {
         let whole = &mut self.outgoing[..length];
         let sent = &mut self.counters.sent;
@@ -227,15 +231,16 @@ impl SerialLink {
             0x70..0x80 => sent.whole_headers += 1,
             _ => {}
         }
-        // After idle time, noise may have arrived, so a leading END separates it from the packet. A
-        // packet directly behind another packet needs no leading END, because the END of that
-        // packet separates the two.
+        // If the line was idle, noise may have arrived at the receiver, so an END must separate it
+        // from this packet. If another packet is still in the queue, its final END separates the
+        // two packets, and the leading END is omitted.
         let before = self.queue.length();
         self.queue.push(now, slip_bytes(packet).skip(usize::from(before > 0)));
         sent.line_bytes += (self.queue.length() - before) as u64;
     }
 
-    /// Reads bytes from the line. Returns whether there were any.
+    /// Reads bytes from the device into `incoming`, after all previous ones were decoded. Returns
+    /// whether any were read.
     fn read(&mut self) -> Result<bool, LinkError> {
         match self.terminal.read(&mut self.incoming) {
             Ok(count) => {
@@ -247,8 +252,8 @@ impl SerialLink {
         }
     }
 
-    /// Decodes the next complete packet and passes it to `on_frame`. Returns false if the buffer
-    /// contains no complete packet.
+    /// Decodes bytes of the buffer until a packet is complete, and passes the packet to `on_frame`.
+    /// Returns false if the buffer ends before that.
     fn next_packet(&mut self, now: Instant, on_frame: &mut impl FnMut(RxFrame<'_>)) -> bool {
         for at in self.unread.by_ref() {
             let (packet, line_length, kind) = match self.decoder.take(self.incoming[at]) {
@@ -338,8 +343,9 @@ impl Readiness for SerialLink {
         self.is_blocked
     }
 
-    /// Returns whether the buffer contains unread bytes, which the descriptor does not signal, or
-    /// the peer has closed the line.
+    /// Returns true if the buffer contains bytes that are not decoded yet, because the descriptor
+    /// does not become readable for them. Also returns true if the peer has closed the line, to
+    /// report that.
     fn is_ready(&mut self) -> bool {
         self.is_over || !self.unread.is_empty()
     }
@@ -351,7 +357,7 @@ impl Readiness for SerialLink {
     fn awake(&mut self, _signalled: bool) {}
 
     /// Returns the time at which the next bytes are due to be written. While the device has no
-    /// room, returns [`Instant::NEVER`], because the descriptor then signals when there is room.
+    /// room, returns [`Instant::NEVER`]: the waiter then waits until the descriptor is writable.
     fn next_deadline(&self) -> Instant {
         if self.is_blocked { Instant::NEVER } else { self.queue.next_write() }
     }

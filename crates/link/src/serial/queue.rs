@@ -5,20 +5,23 @@ use std::collections::VecDeque;
 
 /// Bits that the line transmits for a byte: a start bit, eight data bits and a stop bit.
 pub(super) const BITS_PER_BYTE: u64 = 10;
-/// Maximum time between two writes while a long packet is being sent.
+/// The time for which bytes of a long packet are collected before they are written together.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 
-/// A queue of bytes that leave at the rate of the line. A byte is written at the end of its stop
-/// bit, so that a packet arrives as late as on a real line.
+/// A queue of bytes that are written to the device at the rate of a line. A byte is written when a
+/// real line would have transmitted its stop bit, so that a packet does not arrive earlier than on
+/// that line.
 #[derive(Debug)]
 pub(super) struct LineQueue {
     baud: u32,
     bytes: VecDeque<u8>,
-    /// Start of the current busy period, since which the line has not been idle.
+    /// Start of the current busy period of the line. Since then, it has always had bytes to
+    /// transmit.
     busy_since: Instant,
     /// Number of bytes written in the current busy period.
     written: u64,
-    /// End of each packet in the queue, as a number of bytes since the start of the busy period.
+    /// For each packet in the queue, the number of bytes of the busy period up to the end of that
+    /// packet.
     ends: VecDeque<u64>,
 }
 
@@ -38,12 +41,13 @@ impl LineQueue {
         self.bytes.len()
     }
 
-    /// Appends a packet, already framed.
+    /// Appends a packet, which already has the framing of SLIP.
     pub(super) fn push(&mut self, now: Instant, packet: impl Iterator<Item = u8>) {
         if self.bytes.is_empty() {
             // All earlier bytes have been written to the device, so a new busy period of the line
-            // begins: now, or when the line has transmitted those bytes. It does not begin earlier,
-            // because idle time must not let the next bytes leave faster.
+            // begins. It begins now, or when the line has transmitted the earlier bytes, if that is
+            // later. Idle time must not count, because the next bytes would then leave faster than
+            // the line's rate.
             self.busy_since = now.max(self.left_at(self.written));
             self.written = 0;
         }
@@ -51,8 +55,9 @@ impl LineQueue {
         self.ends.push_back(self.written + self.bytes.len() as u64);
     }
 
-    /// Returns bytes that are to be written now, because the line would have transmitted them by
-    /// `now`. Bytes behind the wrap-around of the ring buffer are returned only by a second call.
+    /// Returns the bytes that are to be written now: those that the line would have transmitted by
+    /// `now`. If these bytes wrap around in the ring buffer, returns only the first part. The rest
+    /// is returned after [`consume`](Self::consume).
     pub(super) fn due(&self, now: Instant) -> &[u8] {
         let elapsed = u128::from(now.since(self.busy_since).as_nanos());
         let left = elapsed * u128::from(self.baud) / u128::from(BITS_PER_BYTE * 1_000_000_000);
@@ -70,17 +75,18 @@ impl LineQueue {
         }
     }
 
-    /// Returns the time of the next write: when the line has transmitted the packet at the front,
-    /// but at most [`WRITE_EVERY`] after it has transmitted the bytes written before.
-    /// [`Instant::NEVER`] if the queue is empty.
+    /// Returns the time of the next write: when the line has transmitted the rest of the packet at
+    /// the front. If that takes longer than [`WRITE_EVERY`], the next write comes earlier, and
+    /// contains the bytes of that time, at least one. Returns [`Instant::NEVER`] if the queue is
+    /// empty.
     pub(super) fn next_write(&self) -> Instant {
         let Some(&end) = self.ends.front() else { return Instant::NEVER };
         let bytes = WRITE_EVERY.as_nanos() * u64::from(self.baud) / BITS_PER_BYTE / 1_000_000_000;
         self.left_at(end.min(self.written + bytes.max(1)))
     }
 
-    /// Returns the time at which `count` bytes of the busy period have been transmitted, rounded
-    /// up.
+    /// Returns the time at which the line has transmitted the first `count` bytes of the busy
+    /// period. The time is rounded up to nanoseconds.
     fn left_at(&self, count: u64) -> Instant {
         let nanos = (u128::from(count) * u128::from(BITS_PER_BYTE * 1_000_000_000))
             .div_ceil(u128::from(self.baud.max(1)));
@@ -96,7 +102,8 @@ mod tests {
         Instant::from_nanos(micros * 1_000)
     }
 
-    /// Advances the time from write to write. Returns time and length of each write.
+    /// Advances the time from one write to the next until the queue is empty. Returns the time, in
+    /// microseconds, and the length of each write.
     fn writes(queue: &mut LineQueue) -> Vec<(u64, usize)> {
         let mut writes = Vec::new();
         while queue.next_write() != Instant::NEVER {
@@ -132,9 +139,9 @@ mod tests {
     fn an_idle_line_earns_no_credit_and_a_busy_one_loses_no_time() {
         let mut queue = LineQueue::new(9_600);
         queue.push(at(0), std::iter::repeat_n(7, 96));
-        // The 96 bytes take 100 ms. Nothing is written before 60 ms, so the 57 bytes that the line
-        // can transmit until then are due at once. This late write does not delay the line: with 96
-        // more bytes, it is busy until 200 ms.
+        // The 96 bytes take 100 ms. Nothing is written before 60 ms. By then, the line can have
+        // transmitted 57 bytes, so these are due at once. The late write does not delay the line:
+        // after 96 more bytes, it has transmitted all 192 at 200 ms.
         assert_eq!(queue.due(at(60_000)).len(), 57);
         queue.consume(57);
         queue.push(at(60_000), std::iter::repeat_n(7, 96));

@@ -1,4 +1,4 @@
-//! A terminal in raw mode, locked for this program.
+//! A terminal in raw mode that other programs cannot use in the meantime.
 
 use super::error::SerialError;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -10,12 +10,12 @@ use rustix::termios::{
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A terminal in raw mode. Its previous modes are restored when it is dropped.
+/// A terminal in raw mode. When this value is dropped, the terminal gets its previous modes back.
 #[derive(Debug)]
 pub(super) struct Terminal {
     fd: OwnedFd,
-    /// The modes to restore. `None` for the controlling end of a pseudo-terminal, which shares the
-    /// modes of its other end.
+    /// The modes that are restored on dropping. `None` for the controlling end of a
+    /// pseudo-terminal: the two ends share their modes, and the other end restores them.
     former: Option<Termios>,
 }
 
@@ -49,8 +49,9 @@ impl Terminal {
         if !isatty(&fd) {
             return Err(SerialError::NoTerminal { device: named() });
         }
-        // Locks the device against programs that respect locks, including those of root. `TIOCEXCL`
-        // below stops all other programs from opening the device, except those of root.
+        // Locks the device against two kinds of programs. `flock` stops those that respect such
+        // locks, even if they run as root. `TIOCEXCL` below stops all programs from opening the
+        // device, except those of root.
         flock(&fd, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| SerialError::Busy { device: named() })?;
         let failed =
@@ -60,11 +61,12 @@ impl Terminal {
         let mut modes = raw(former.clone());
         modes.set_speed(baud).map_err(refused)?;
         ioctl_tiocexcl(&fd).map_err(failed)?;
-        // The value is created here, so that an error below drops it, which restores the modes.
+        // The value is created before the modes are changed. If an error follows, dropping the
+        // value restores the previous modes.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
-        // Hardware that cannot run at this rate keeps its old rate without an error. So the rate is
-        // read back, and must be within 3 %.
+        // If the hardware cannot run at this rate, the kernel keeps the old rate without an error.
+        // So the rate is read back, and must differ from the requested one by at most 3 %.
         let now = tcgetattr(&terminal.fd).map_err(failed)?.output_speed();
         if now.abs_diff(baud) > baud / 33 {
             return Err(SerialError::Baud { device: named(), baud });
@@ -81,8 +83,8 @@ impl Terminal {
     pub(super) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *bytes)) {
             Err(Errno::AGAIN) => Ok(0),
-            // Both outcomes mean that the other end is gone. A terminal whose line has hung up
-            // reports the end of the file. A pseudo-terminal whose other end is closed reports EIO.
+            // Both results mean that the other end is gone. A terminal reports the end of the file
+            // if its line has hung up. A pseudo-terminal reports EIO if its other end is closed.
             Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
             outcome => outcome,
         }
@@ -117,13 +119,14 @@ impl Drop for Terminal {
     }
 }
 
-/// Returns the modes of a line that carries arbitrary bytes: eight bits without parity, nothing
-/// interpreted. Whether RTS and CTS are used stays as configured (`stty crtscts`).
+/// Changes `modes` so that the line carries arbitrary bytes: eight bits without parity, and no byte
+/// has a special effect. Flow control by RTS and CTS stays as the user has configured it (`stty
+/// crtscts`).
 fn raw(mut modes: Termios) -> Termios {
     modes.make_raw();
     modes.input_modes.remove(InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK);
-    // Break conditions and bytes with a wrong stop bit are noise, and are dropped. If a packet
-    // lacks a byte, its checksum fails.
+    // Break conditions and bytes with a wrong stop bit are noise, so the kernel is to drop them. A
+    // packet that thereby lacks a byte is dropped because of its checksum.
     modes.input_modes.insert(InputModes::IGNBRK | InputModes::IGNPAR);
     modes.control_modes.remove(ControlModes::CSTOPB);
     modes.control_modes.insert(ControlModes::CREAD | ControlModes::CLOCAL);

@@ -9,7 +9,7 @@ use rustix::termios::{Termios, tcgetattr};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// Configuration of a line whose rate, 4 Mbit/s, is so high that tests hardly wait.
+/// Configuration of a line with 4 Mbit/s, a rate so high that tests hardly wait for the line.
 const FAST: SerialConfig =
     SerialConfig { queue: 1_500, mtu: 1_500, ..SerialConfig::new(4_000_000) };
 
@@ -26,7 +26,8 @@ fn write(line: &OwnedFd, bytes: &[u8]) {
     assert_eq!(rustix::io::write(line, bytes), Ok(bytes.len()));
 }
 
-/// Returns segment number `number` of a connection, which carries one typed character.
+/// Returns segment number `number` of connection `connection`. Each segment carries one typed
+/// character.
 fn typed(connection: u8, number: u8) -> Vec<u8> {
     let mut packet = vec![0; 41];
     let mut ip = Ipv4Header::new(
@@ -48,7 +49,8 @@ fn typed(connection: u8, number: u8) -> Vec<u8> {
     packet
 }
 
-/// Drives the sending line `near` until `count` packets have arrived at `far`, and returns them.
+/// Drives the line, at whose end `near` packets wait to be sent, until `far` has received `count`
+/// packets. Returns these packets.
 fn carried(near: &mut SerialLink, far: &mut SerialLink, count: usize) -> Vec<Vec<u8>> {
     let (mut waiter, mut packets) = (Waiter::new().unwrap(), Vec::new());
     loop {
@@ -78,9 +80,10 @@ fn typed_characters_take_four_bytes_and_the_frame() {
     assert_eq!((counters.whole_headers, counters.compressed), (1, 9));
     assert_eq!(counters.compressed_bytes, 41 + 9 * 4);
     assert_eq!(far.counters().received, counters);
-    // The bytes on the line also include eleven ENDs: one after each of the ten packets, and one
-    // before the first packet, because the line was idle. `escapes` counts only the escaped bytes
-    // of the first packet, so the sum is a lower limit.
+    // In addition to the packets and the escapes, the line has carried eleven ENDs: one after each
+    // of the ten packets, and one before the first, because the line was idle. `escapes` counts
+    // only the escaped bytes of the first packet. So the sum is a lower limit, and not the exact
+    // number.
     let escapes = packets[0].iter().filter(|&&byte| matches!(byte, 0o300 | 0o333)).count() as u64;
     assert!(counters.line_bytes >= counters.compressed_bytes + 11 + escapes);
     assert_eq!((far.counters().errors, far.counters().tossed), (0, 0));
@@ -116,8 +119,8 @@ fn ipv6_packets_pass_with_and_without_compression() {
 
 #[test]
 fn after_damage_packets_are_tossed_until_one_names_its_connection() {
-    // The test first lets another link encode the packets. It then writes these bytes to the line,
-    // with damage between the first packet and the second.
+    // The packets are first encoded by another link. The test then writes the encoded packets to
+    // the line itself, with damaged bytes between the first packet and the second.
     let (listener, path) = terminal();
     let mut sender = SerialLink::open(&path, &FAST).unwrap();
     let packets = [typed(1, 1), typed(1, 2), typed(1, 3), typed(2, 1), typed(1, 4)];
@@ -137,7 +140,7 @@ fn after_damage_packets_are_tossed_until_one_names_its_connection() {
     let mut link = SerialLink::open(&path, &FAST).unwrap();
     write(&line, &lines[0]);
     assert_eq!(received(&mut link), packets[..1]);
-    // An escape byte directly before END is invalid.
+    // These bytes are a damaged packet: an escape byte directly before END is invalid.
     write(&line, b"\xc0\x45\xdb\xc0");
     write(&line, &lines[1]);
     write(&line, &lines[2]);
@@ -192,8 +195,8 @@ fn a_closed_line_is_down() {
 fn a_terminal_is_raw_and_locked_until_the_link_is_dropped() {
     let (line, path) = terminal();
     let texts = |modes: &Termios| format!("{modes:?}");
-    // The test keeps the terminal open by a second descriptor, because the kernel resets the modes
-    // when the last descriptor of a terminal is closed.
+    // When the last descriptor of a terminal is closed, the kernel resets its modes. So the test
+    // keeps a second descriptor open, to see the modes that the link itself restores.
     let _other = std::fs::File::open(&path).unwrap();
     let before = texts(&tcgetattr(&line).unwrap());
     let link = SerialLink::open(&path, &SerialConfig::new(19_200)).unwrap();

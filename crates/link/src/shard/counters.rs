@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of the frames that one shard hands over to other shards, or takes over from them.
+/// Counters of the frames that one shard gives to other shards, or receives from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handovers {
-    /// Frames that arrived on this shard's queue and were handed over to other shards. A frame for
-    /// all shards counts once for each other shard.
+    /// Frames that arrived on this shard's queue and were handed over to another shard. A frame
+    /// that is for all shards counts once for each shard that it was handed to.
     pub given: u64,
     /// Frames that arrived on queues of other shards and were taken over by this shard.
     pub taken: u64,
-    /// Frames that arrived on this shard's queue and were lost, because the ring to their shard was
-    /// full.
+    /// Frames that arrived on this shard's queue for another shard and were lost, because the ring
+    /// to that shard was full.
     pub dropped: u64,
 }
 
-/// A view of a shard's counters for other threads. It shows the values at the end of the shard's
-/// most recent batch.
+/// A handle by which other threads read a shard's counters. It shows the values that the counters
+/// had at the end of the most recent batch of the shard.
 #[derive(Clone, Debug, Default)]
 pub struct HandoverWatch {
     given: Arc<AtomicU64>,

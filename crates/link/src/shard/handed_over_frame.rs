@@ -1,4 +1,5 @@
-//! The layout of a frame in the ring between two shards: offload information, then the frame.
+//! The layout of a frame in the ring between two shards: first its offload information, then its
+//! bytes.
 
 use crate::sys::ring::Producer;
 use linerate_stack::{PartialChecksum, RxChecksum, RxFrame};
@@ -37,7 +38,7 @@ pub(super) fn write(frame: &RxFrame<'_>, into: &mut [u8]) {
     bytes.copy_from_slice(frame.bytes);
 }
 
-/// Parses the bytes that `write` has written.
+/// Parses a slot of the ring, into which `write` has written the offload information and the frame.
 pub(super) fn read(prefixed: &[u8], arrived: Instant) -> RxFrame<'_> {
     let (prefix, bytes) = prefixed.split_at_checked(PREFIX).unwrap_or_default();
     let field = |at: usize| {

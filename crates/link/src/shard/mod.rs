@@ -1,12 +1,12 @@
 //! Distributes the queues of one link among the shards of one host. A shard hands over each
 //! received frame that belongs to another shard.
 //!
-//! A NIC spreads flows over its queues without regard to the shards. A kernel sends a flow to the
-//! queue on which it last received a packet of that flow, and a new flow to any queue. Therefore
-//! each shard determines to which shard a received frame belongs ([`Steering`]). A frame of another
-//! shard is copied into a ring of that shard. No copy is needed if the frame arrives on the queue
-//! of its own shard: because the NIC selects queues by the hash that [`Steering`] uses, or because
-//! the kernel follows the flow.
+//! A NIC chooses queues without regard to the shards. A kernel behind a TAP device sends a flow to
+//! the queue on which it last received a packet of the flow, and a new flow to any queue. Therefore
+//! each shard determines to which shard a received frame belongs ([`Steering`]). It copies the
+//! frames of other shards into rings of these shards. A frame that arrives on the queue of its own
+//! shard is not copied. Most frames do so in two cases: the NIC selects queues by the hash of
+//! [`Steering`], or the kernel sends flows back to the queue that they came from.
 
 mod counters;
 mod handed_over_frame;
@@ -26,7 +26,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The size of the ring between two shards, in bytes, enough for the data of a large TCP window.
+/// The size of the ring from one shard to another, in bytes. It has room for the data of a large
+/// TCP window.
 const RING_BYTES: usize = 1 << 20;
 /// The minimum and the maximum number of frames in a ring.
 const RING_FRAMES: (usize, usize) = (16, 512);
@@ -40,14 +41,15 @@ pub struct ShardLink<L> {
     shard: Shard,
     steering: Steering,
     medium: Medium,
-    /// The rings to the other shards, indexed by shard; `None` for this shard.
+    /// For each other shard, the ring by which this shard hands frames over to it; `None` for this
+    /// shard itself.
     outboxes: Vec<Option<Outbox>>,
-    /// The rings from the other shards, which this shard reads.
+    /// The rings by which the other shards hand frames over to this shard.
     inboxes: Vec<Consumer>,
     /// Index of the inbox to be read next.
     turn: usize,
-    /// How the next `receive` divides an odd budget. If true, this shard's queue gets one frame
-    /// more than the inboxes, otherwise one frame less.
+    /// Whether this shard's queue, and not the inboxes, gets the odd frame if the next `receive`
+    /// divides an odd budget between the two.
     queue_is_first: bool,
     /// Event that other shards set when they put a frame into an inbox while this shard sleeps.
     wakeup: Arc<Eventfd>,
@@ -74,8 +76,8 @@ pub enum ShardError {
     Descriptor(#[from] WaitError),
 }
 
-/// Connects the queues of one link for the shards of a host, and returns the link of each shard.
-/// `seed` is the seed of the host.
+/// Connects the queues of one link by rings, and returns one link for each shard of a host. `seed`
+/// is the seed of the host, from which it derives the hash of flows.
 ///
 /// # Errors
 /// [`ShardError`] if there is no queue, or the system has no descriptor left.
@@ -145,8 +147,8 @@ impl<L> ShardLink<L> {
         self.queue
     }
 
-    /// Reads up to `budget` frames from the inboxes, and passes them to `on_frame`. Returns their
-    /// number.
+    /// Reads up to `budget` frames that other shards have handed over, and passes them to
+    /// `on_frame`. Returns the number of frames.
     fn take_in(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let mut taken = 0;
         for _ in 0..self.inboxes.len() {
@@ -160,12 +162,12 @@ impl<L> ShardLink<L> {
                 on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
                 taken += 1;
             }
-            // `release` returns whether the producer sleeps until there is room, and must be woken.
-            // This is ignored, because the producers of inboxes never sleep: they drop frames if
-            // the ring is full.
+            // `release` returns whether the producer sleeps until there is room, and would have to
+            // be woken. The result is ignored, because other shards never sleep until an inbox has
+            // room. They drop frames if it is full.
             let _ = inbox.release();
-            // The next call begins with the inbox after this one. So an inbox that used up the
-            // budget waits until all other inboxes have been read.
+            // The next inbox is read in the next pass, or in the next call if the budget is used
+            // up. So an inbox with many frames waits until all other inboxes have been read.
             self.turn = (self.turn + 1) % self.inboxes.len();
         }
         self.counted.taken += taken as u64;
@@ -174,17 +176,17 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Receives frames from this shard's queue, and frames that other shards have handed over. A
-    /// frame from the queue that belongs to another shard counts towards the budget as well,
-    /// because handing it over takes time.
+    /// Receives frames from this shard's queue, and frames that other shards have handed over.
+    /// Frames that arrive on the queue for another shard count towards the budget, too, because it
+    /// takes time to hand them over.
     fn receive(
         &mut self,
         budget: usize,
         mut on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError> {
-        // The budget is divided between this shard's queue and the inboxes, which contain frames
-        // from other shards. So neither can starve the other. With a budget of one, the queue and
-        // the inboxes alternate.
+        // The budget is divided equally between this shard's queue and the inboxes, so that neither
+        // of them is starved. The share of an odd frame alternates from call to call, so with a
+        // budget of one, the queue and the inboxes are read alternately.
         let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
         self.queue_is_first = !self.queue_is_first;
         let received = self.take_in(theirs, &mut on_frame);
@@ -250,8 +252,8 @@ impl<L: Link> Link for ShardLink<L> {
     }
 }
 
-/// Hands a frame over to another shard. Does nothing if the frame is for this shard, which has no
-/// outbox.
+/// Puts a frame into `outbox`, and counts it as handed over or dropped. Does nothing if `outbox` is
+/// `None`: the frame is for this shard itself.
 fn hand_over(outbox: &mut Option<Outbox>, frame: &RxFrame<'_>, counted: &mut Handovers) {
     let Some(outbox) = outbox else { return };
     match handed_over_frame::put(&mut outbox.ring, frame) {

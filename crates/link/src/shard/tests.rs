@@ -12,8 +12,8 @@ use std::thread;
 
 const SEED: [u8; 32] = [3; 32];
 
-/// Creates a memory link of `count` queues. Returns the queues of the far endpoint, and the near
-/// endpoint as links of shards.
+/// Creates a memory link of `count` queues. Returns the queues of the far endpoint, and for the
+/// near endpoint one link for each of `count` shards.
 fn cable(config: MemoryConfig, count: usize) -> (Vec<MemoryLink>, Vec<ShardLink<MemoryLink>>) {
     let (far, near) = queues(config, count).unwrap();
     (far, share(near, SEED).unwrap())
@@ -23,8 +23,8 @@ fn bare() -> MemoryConfig {
     MemoryConfig { medium: Medium::Ip, ..MemoryConfig::default() }
 }
 
-/// Returns a segment from port `port` of the peer, and the number of the shard to which it belongs
-/// if there are `count` shards.
+/// Returns a segment that the peer sends from port `port`, and the number of the shard to which it
+/// belongs if the host has `count` shards.
 fn segment(port: u16, count: u16) -> (Vec<u8>, usize) {
     let mut packet = vec![0; 60];
     (packet[0], packet[9]) = (0x45, 6);
@@ -80,8 +80,8 @@ fn a_frame_of_the_host_itself_is_handed_over() {
     let counted =
         [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
     assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
-    // Shard 0 has no ring to itself, and none to shard 3, which does not exist. So these two calls
-    // do not increase the number of frames handed over.
+    // Shard 0 has no ring to itself, and shard 3 does not exist. So neither call hands a frame
+    // over, and the counter does not increase.
     near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
     near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
     assert_eq!(near[0].handovers().given, 1);
@@ -275,7 +275,7 @@ fn a_shard_is_ready_for_frames_of_its_queue_and_of_its_inboxes() {
     assert!(!near[0].is_ready());
 }
 
-/// Returns whether the wake-up event of this shard has been set.
+/// Returns whether the event that wakes this shard has been set.
 fn is_signalled(link: &ShardLink<MemoryLink>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(link.wakeup.as_fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -356,8 +356,8 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // A frame is dropped if the ring between the shards is full. It does not count as handed
-        // over, so the loop sends another frame in its place.
+        // If the ring between the shards is full, the frame is dropped. It then does not count as
+        // given, and the loop sends one more frame.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

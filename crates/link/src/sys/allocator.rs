@@ -3,11 +3,11 @@
 /// Makes the allocator return its free pages to the operating system.
 #[cfg(target_env = "gnu")]
 pub(crate) fn trim() {
-    // SAFETY: `malloc_trim` may be called by any thread at any time. It takes the locks that it
-    // needs, and touches only memory that is not allocated.
+    // SAFETY: any thread may call `malloc_trim` at any time. The function takes the locks that it
+    // needs, and accesses no memory that is allocated.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Does nothing: other allocators decide themselves when to return memory.
+/// Does nothing, because other C libraries have no such call and return memory on their own.
 #[cfg(not(target_env = "gnu"))]
 pub(crate) const fn trim() {}

@@ -1,5 +1,5 @@
-//! The system call `bpf(2)`: loads an XDP program, fills the map in which the program finds
-//! sockets, and attaches the program to an interface.
+//! The system call `bpf(2)`, for three purposes: to load an XDP program, to fill the map from
+//! receive queues to sockets that the program uses, and to attach the program to an interface.
 
 use std::ffi::{c_long, c_void};
 use std::io;
@@ -21,7 +21,7 @@ const GENERIC_MODE: u32 = 2;
 /// Licence of the program. The kernel permits some BPF helpers only to GPL programs.
 const LICENCE: &[u8] = b"Dual MIT/GPL\0";
 
-/// Creates a map from the receive queues 0 to `queues` − 1 to sockets.
+/// Creates a map that has room for one socket for each of the receive queues 0 to `queues` − 1.
 pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::default();
     for (at, value) in [(0, SOCKET_MAP), (4, 4), (8, 4), (12, queues)] {
@@ -31,7 +31,7 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { call_for_descriptor(MAP_CREATE, &attributes) }
 }
 
-/// Puts `socket` into the map, to receive the frames of receive queue `queue`.
+/// Stores `socket` in the map as the socket that gets the frames of receive queue `queue`.
 pub(crate) fn set_socket(
     map: BorrowedFd<'_>,
     queue: u32,
@@ -60,10 +60,9 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
     unsafe { call_for_descriptor(PROGRAM_LOAD, &attributes) }
 }
 
-/// Attaches `program` to the interface with this index, for the lifetime of the returned
-/// descriptor. With `in_driver`, the program runs in the driver if the driver supports XDP. If it
-/// does not, or without `in_driver`, the program runs at the start of the kernel's network stack
-/// (generic XDP).
+/// Attaches `program` to the interface with this index, until the returned descriptor is closed.
+/// With `in_driver`, the program runs in the driver, provided that the driver supports XDP.
+/// Otherwise it runs at the start of the kernel's network stack (generic XDP).
 pub(crate) fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -79,8 +78,8 @@ pub(crate) fn attach(
     unsafe { call_for_descriptor(LINK_CREATE, &attributes) }
 }
 
-/// The used part of `union bpf_attr`. Zeros in the remaining fields select the behaviour of older
-/// kernels.
+/// The fields of `union bpf_attr` that are used here. The kernel treats all fields behind them as
+/// zero, which selects the behaviour of older kernels.
 #[repr(C, align(8))]
 #[derive(Default)]
 struct Attributes([u64; 9]);
@@ -94,8 +93,8 @@ impl Attributes {
         self.put(at, &(to.expose_provenance() as u64).to_ne_bytes());
     }
 
-    /// Stores a field at offset `at`, a multiple of its length, so that it does not cross a word
-    /// boundary.
+    /// Stores a field at offset `at`. The offset must be a multiple of the field's length, so that
+    /// the field lies within one word.
     fn put(&mut self, at: usize, bytes: &[u8]) {
         let mut word = self.0[at / 8].to_ne_bytes();
         word[at % 8..at % 8 + bytes.len()].copy_from_slice(bytes);

@@ -38,8 +38,8 @@ pub(crate) struct DriverCounter {
     pub(crate) value: u64,
 }
 
-/// Sets whether the NIC of an interface computes the transport checksums of sent packets. `name`
-/// has up to 15 bytes, padded with zeros.
+/// Sets whether the NIC computes the transport checksums of packets that are sent on an interface.
+/// `name` is the name of the interface, up to 15 bytes, padded with zeros.
 pub(crate) fn set_transmit_checksums(name: [u8; 16], by_nic: bool) -> Result<(), Errno> {
     // The fields of `struct ethtool_value`: command, data.
     perform(name, &mut [words(SET_TRANSMIT_CHECKSUMS, by_nic.into())])
@@ -54,9 +54,9 @@ pub(crate) fn driver_counters(name: [u8; 16]) -> Result<Vec<DriverCounter>, Errn
     if count == 0 || count > MAX_COUNTERS {
         return Ok(Vec::new());
     }
-    // The commands below write as many entries as the driver has at the time of the call. These can
-    // be more than `count`, if queues have been added. So the buffers have room for twice `count`
-    // and 1,024 more.
+    // Each of the two commands below writes an entry for every counter that the driver then has. If
+    // queues have been added since `count` was read, these are more than `count`. So the buffers
+    // have room for twice `count` and 1,024 more.
     let room = 2 * count + 1_024;
     // The fields of `struct ethtool_gstrings`: command, set, length, and names from byte 12 on.
     let mut names = vec![0; 2 + NAME_WORDS * room];

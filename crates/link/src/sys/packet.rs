@@ -17,8 +17,8 @@ const EVERY_PROTOCOL: u16 = 3_u16.to_be();
 /// An instruction of a classic BPF filter: code, jump if true, jump if false, operand.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
-/// Binds a packet socket to the interface with this index, after which it receives the interface's
-/// frames.
+/// Binds a packet socket to the interface with this index. From then on, the socket receives the
+/// frames of this interface.
 pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: FAMILY,
@@ -36,7 +36,8 @@ pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Attaches a filter to a socket. The kernel then drops frames for which `program` returns zero.
+/// Attaches a filter to a socket. The kernel then drops the received frames for which `program`
+/// returns zero.
 pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::Result<()> {
     let mut code: Vec<_> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
@@ -57,7 +58,7 @@ pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::R
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes the interface accept frames for an additional MAC address.
+/// Makes the interface accept frames to `mac` in addition to its own MAC address.
 pub(crate) fn add_unicast_address(
     socket: impl AsFd,
     interface: u32,
@@ -125,7 +126,7 @@ pub(crate) fn send<'a>(
     outcome(result)
 }
 
-/// Returns a message header for one buffer, without address and control data.
+/// Returns a message header whose data is a single buffer, without an address and control data.
 fn message(piece: &mut libc::iovec) -> libc::mmsghdr {
     libc::mmsghdr {
         msg_hdr: libc::msghdr {

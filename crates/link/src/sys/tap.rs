@@ -54,9 +54,9 @@ struct InterfaceRequest {
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
-/// Attaches `device` to an interface, which is created if it does not exist. `name` has up to 15
-/// bytes, padded with zeros. The kernel replaces `%d` in the name by a number, and chooses a name
-/// if `name` is empty. Returns the name of the interface.
+/// Attaches `device` to the interface `name`, which is created if it does not exist. `name` has up
+/// to 15 bytes, padded with zeros. In it, the kernel replaces `%d` by a free number. For an empty
+/// name, the kernel chooses one. Returns the name that the interface has.
 pub(crate) fn attach(
     device: BorrowedFd<'_>,
     name: [u8; 16],
@@ -98,8 +98,9 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
     unsafe { ioctl(device, call) }
 }
 
-/// Sets whether this program accepts offloads. They must also be cleared explicitly, because a
-/// persistent interface keeps the offloads of the previous program.
+/// Sets whether the kernel may pass frames with partial checksums and GSO frames to this program.
+/// If it may not, this must also be set: a persistent interface keeps the setting of the previous
+/// program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
     let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };
     // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.

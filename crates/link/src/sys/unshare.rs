@@ -9,8 +9,8 @@ use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A step of entering new namespaces. A child process reports the step that failed, as a number in
-/// a pipe.
+/// A step of entering new namespaces. If a step fails in a child process, the child reports its
+/// number to the parent through a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     UserMap,
     /// Mapping this group to group 0 of the new user namespace.
     GroupMap,
-    /// All steps succeeded.
+    /// No step: all have succeeded.
     Done,
 }
 
@@ -34,8 +34,8 @@ impl Step {
     }
 }
 
-/// Everything that is needed to enter new namespaces, prepared in advance so that entering only
-/// makes system calls.
+/// The data for entering new namespaces. They are prepared before a process is forked, because the
+/// child may only make system calls.
 #[derive(Debug)]
 pub(crate) struct NewNamespaces {
     flags: UnshareFlags,
@@ -70,9 +70,9 @@ impl NewNamespaces {
         Ok(())
     }
 
-    /// Makes `command` enter the namespaces before it runs its program. The child writes the failed
-    /// step to `report`. With `stop_after`, the child ends after the last step instead of running
-    /// the program.
+    /// Makes `command` enter the namespaces in the child process, before the child runs its
+    /// program. If a step fails, the child writes the number of this step to `report`. With
+    /// `stop_after`, the child ends after the last step, without running the program.
     pub(crate) fn enter_before(self, command: &mut Command, report: PipeWriter, stop_after: bool) {
         let enter = move || {
             let (step, errno) = match self.enter() {

@@ -16,12 +16,13 @@ pub enum TapError {
          container (`--device {DEVICE}`)"
     )]
     NoDevice,
-    /// The user may not open `/dev/net/tun`.
+    /// The user has no permission to open `/dev/net/tun`.
     #[error(
         "no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)"
     )]
     DeviceForbidden,
-    /// The user may open `/dev/net/tun`, but not create or attach to the interface.
+    /// The user may open `/dev/net/tun`, but has no permission to create the interface or to attach
+    /// to it.
     #[error(
         "no permission to have the interface `{name}`: run as root, or in a user and network \
          namespace of your own"
@@ -39,7 +40,7 @@ pub enum TapError {
         /// The name of the interface.
         name: String,
     },
-    /// The interface exists, but is of another kind or has another number of queues.
+    /// The interface exists, but is of another kind than requested or has another number of queues.
     #[error(
         "the interface `{name}` exists, but is of another kind or has another number of queues: \
          choose another name"
@@ -53,7 +54,8 @@ pub enum TapError {
         "the descriptor is no TUN device: open {DEVICE}, attach it to an interface, and pass that"
     )]
     NoTap,
-    /// The device has packet information in front of each packet, which this link does not support.
+    /// The device puts packet information in front of each packet, which this link does not
+    /// support.
     #[error("the device was attached without IFF_NO_PI: attach it with that flag")]
     PacketInformation,
     /// The MTU is too small or too large.

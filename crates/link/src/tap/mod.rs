@@ -1,11 +1,11 @@
 //! A TAP or TUN device: a link to the network stack of the kernel.
 //!
-//! Frames that the kernel sends on the interface are received here, and frames sent here are
-//! received by the kernel. The interface is deleted with the link, unless it was created as a
-//! persistent interface.
+//! The link receives the frames that the kernel sends on the interface. The kernel receives the
+//! frames that the link sends. Dropping the link deletes the interface, unless the interface was
+//! created as a persistent one.
 //!
-//! With offloads, GSO frames of up to 64 KiB pass whole in both directions. Checksums are omitted,
-//! because there is no wire that could damage a frame.
+//! With offloads, GSO frames of up to 64 KiB pass in both directions without being segmented.
+//! Checksums are not computed, because there is no wire on which a frame could be damaged.
 
 mod error;
 mod receive_buffers;
@@ -42,16 +42,17 @@ pub struct TapConfig {
     pub name: String,
     /// `Ethernet` for a TAP device, `Ip` for a TUN device.
     pub medium: Medium,
-    /// The largest IP packet in bytes. If an existing interface has another MTU, it is changed.
+    /// The length of the largest IP packet, in bytes. If the interface exists with another MTU, its
+    /// MTU is changed.
     pub mtu: usize,
-    /// Whether to use offloads, as with a NIC. GSO frames of TCP then pass whole in both directions
-    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame is complete:
-    /// a NIC could send it without a change.
+    /// Whether the device uses offloads, like a NIC. With them, GSO frames of TCP pass in both
+    /// directions without being segmented (`IFF_VNET_HDR`), and checksums are not computed. Without
+    /// offloads, every frame is complete, so a NIC could send it unchanged.
     pub offloads: bool,
 }
 
-/// Returns the configuration of a TAP device named `lr` and the next free number, with an MTU of
-/// 1,500 bytes and offloads.
+/// Returns the configuration of a TAP device with offloads and an MTU of 1,500 bytes. Its name is
+/// `lr` and the next free number.
 impl Default for TapConfig {
     fn default() -> Self {
         Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500, offloads: true }
@@ -66,12 +67,11 @@ pub struct Tap {
     capabilities: Capabilities,
     /// The length of the virtio-net header in front of each frame, in bytes; zero without offloads.
     header: usize,
-    /// Buffers of the frames that were received most recently.
+    /// Buffers for the frames that are received.
     receive_buffers: ReceiveBuffers,
     /// The buffer of the frame to send, with its virtio-net header.
     outgoing: Box<[u8]>,
-    /// The length of the frame in `outgoing` that waits until the kernel has room; zero if none
-    /// waits.
+    /// The length of the frame in `outgoing` that waits to be sent; zero if none waits.
     waiting: usize,
     refused: u64,
     malformed: u64,
@@ -90,8 +90,9 @@ impl Tap {
 
     /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a
     /// flow to the queue on which it last received a packet of that flow, and a new flow to any
-    /// queue. That may be the queue of another shard, so [`crate::shard::share`] hands such frames
-    /// over. An existing interface must have been created with several queues.
+    /// queue. A frame can thus arrive on the queue of another shard than its own;
+    /// [`crate::shard::share`] hands such frames over. An existing interface must have been created
+    /// with several queues.
     ///
     /// # Errors
     /// An error of [`open`](Self::open), or [`TapError::Queues`] if `count` is zero or exceeds the
@@ -133,11 +134,11 @@ impl Tap {
         Ok(Self::over(device, interface, config))
     }
 
-    /// Creates a link over a device that another process has opened and attached, such as the
-    /// parent process in another network namespace. The kernel reports whether it is TAP or TUN,
-    /// and whether it has offloads; `mtu` is the largest IP packet of the interface, in bytes. The
-    /// [interface](Self::interface) can be configured only if it is in the network namespace of the
-    /// calling thread.
+    /// Creates a link over a device that another process has opened and attached to an interface.
+    /// That process may be the parent process, in another network namespace. The kernel reports
+    /// whether the device is TAP or TUN, and whether it has offloads. `mtu` is the largest IP
+    /// packet of the interface, in bytes. The [interface](Self::interface) can be configured only
+    /// if it is in the network namespace of the calling thread.
     ///
     /// # Errors
     /// [`TapError::NoTap`] if the descriptor is not a TUN or TAP device;
@@ -167,8 +168,9 @@ impl Tap {
         Ok(Self::over(device, interface, &TapConfig { name, medium, mtu, offloads }))
     }
 
-    /// Returns the device's descriptor, so that it can be passed to another process. An interface
-    /// that is not persistent exists as long as a process has the descriptor open.
+    /// Returns the descriptor of the device, so that it can be passed to another process. An
+    /// interface that is not persistent is deleted when no process has the descriptor open any
+    /// more.
     #[must_use]
     pub fn into_fd(self) -> OwnedFd {
         self.device
@@ -211,12 +213,13 @@ impl Tap {
         self.malformed
     }
 
-    /// Reads up to `lengths.len()` frames, and stores their lengths. Returns their number, and the
-    /// error that ended the reading, if any.
+    /// Reads one frame into each of the next `lengths.len()` receive buffers, and stores the
+    /// lengths of the frames. Returns the number of frames. If that is less than `lengths.len()`,
+    /// returns also the error that ended the reading.
     ///
-    /// This function, `flush` and `send_gathered` are inlined into the calling loops. The reason is
-    /// that the first return from a function after a system call is slow (see the page on TAP
-    /// devices in docs/notebook).
+    /// This function, `flush` and `send_gathered` are inlined into the loops that call them. After
+    /// a system call, the first return from a function is slow (see the page on TAP devices in
+    /// docs/notebook), and inlining avoids this return.
     #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
@@ -228,8 +231,8 @@ impl Tap {
         (lengths.len(), None)
     }
 
-    /// Sends the waiting frame, if there is one. Returns false if the kernel still has no room for
-    /// it.
+    /// Sends the frame that waits in `outgoing`, if there is one. Returns false if the kernel still
+    /// has no room for it.
     #[inline(always)]
     fn flush(&mut self) -> Result<bool, LinkError> {
         if self.waiting > 0 {
@@ -244,8 +247,9 @@ impl Tap {
         Ok(true)
     }
 
-    /// Sends the frame of `length` bytes in `outgoing`, with the data of `rest` appended. If the
-    /// kernel has no room, `rest` is copied into `outgoing`, and the frame waits there.
+    /// Sends a frame whose first `length` bytes are in `outgoing`, and whose other bytes are
+    /// `rest`. If the kernel has no room, `rest` is copied into `outgoing`, and the frame waits
+    /// there.
     #[inline(always)]
     fn send_gathered(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + length];
@@ -264,7 +268,8 @@ impl Tap {
         self.note(outcome)
     }
 
-    /// Counts the frame of a send operation if the kernel has lost it.
+    /// Evaluates the outcome of a send operation: counts the frame if the kernel has lost it, and
+    /// converts errors.
     fn note(&mut self, outcome: SendOutcome) -> Result<(), LinkError> {
         match outcome {
             SendOutcome::Sent(_) | SendOutcome::WouldBlock => Ok(()),
@@ -294,8 +299,8 @@ impl Link for Tap {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Receives frames of the device. Invalid frames count towards the budget too, because they
-    /// take processing time.
+    /// Receives frames of the device. Frames with an invalid virtio-net header are dropped, but
+    /// count towards the budget, because they take processing time.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -338,8 +343,8 @@ impl Link for Tap {
         Ok(sent)
     }
 
-    /// Sends the frames of `source`. Borrowed data is sent without a copy (`writev`) if the device
-    /// has offloads. Otherwise it is copied into the frame.
+    /// Sends the frames of `source`. If the device has offloads, borrowed data is sent from where
+    /// it is, by `writev`. Otherwise the source copies it into the frame.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -358,8 +363,9 @@ impl Link for Tap {
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // A frame without borrowed data waits for `flush`, which sends it by `write`. For
-                // such a frame, the `writev` of `send_gathered` would cost 5 % more.
+                // A frame without borrowed data is in one piece. It waits for `flush`, which sends
+                // it by `write`. Sending it by the `writev` of `send_gathered` would take 5 % more
+                // time.
                 self.waiting = frame.length;
             } else {
                 self.send_gathered(frame.length, rest)?;
@@ -401,8 +407,8 @@ impl Readiness for Tap {
     }
 }
 
-/// Converts an error of the kernel. EIO means that the interface is down, EBADFD that it was
-/// deleted.
+/// Converts an error of the kernel to an error of the link. EIO means that the interface is down,
+/// and EBADFD that it was deleted.
 fn explain(what: &'static str, errno: Errno) -> LinkError {
     match errno {
         Errno::IO | Errno::BADFD => LinkError::Down,
@@ -425,7 +431,7 @@ fn open_device() -> Result<OwnedFd, TapError> {
 /// Returns the name as the kernel expects it, padded with zeros.
 fn padded(name: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
-    // At most 15 bytes are copied, because the kernel expects a zero behind the name.
+    // The kernel expects a zero behind the name, so at most 15 of the 16 bytes are used.
     for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
     }

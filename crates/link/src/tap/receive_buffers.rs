@@ -5,22 +5,23 @@ use crate::virtio::{self, FRAME_OFFSET, HEADER_OFFSET, LARGEST_FRAME};
 use linerate_stack::{FrameSink, PlainFrame, RxFrame};
 use linerate_units::Instant;
 
-/// The number of frames that are read from a device without offloads before they are passed to the
-/// host. This many frames fit the first-level cache.
+/// The number of frames that are read from a device before they are passed to the host, if the
+/// device has no offloads. The first-level cache has room for this number of frames.
 pub(super) const AT_ONCE: usize = 8;
-/// The distance between two buffers in bytes: room for the largest frame, and a fraction of a page.
-/// With whole pages, the starts of all frames would share the same cache sets, which the low twelve
-/// bits of an address select.
+/// The distance between the starts of two buffers, in bytes: room for the largest frame, rounded up
+/// to whole pages, plus three eighths of a page. The low twelve bits of an address select the cache
+/// set. If the distance were whole pages, the starts of all frames would compete for the same sets.
 const STRIDE: usize = (FRAME_OFFSET + LARGEST_FRAME).next_multiple_of(4_096) + 1_536;
 
 /// The buffers into which frames are read.
 #[derive(Debug)]
 pub(super) enum ReceiveBuffers {
-    /// For a device without offloads: one buffer for each frame of a batch. The host cannot keep
-    /// these buffers, so they need no reference counts, and receiving a frame takes 1 % less time.
+    /// The buffers for a device without offloads, one for each frame of a batch. The host cannot
+    /// keep these buffers, so they have no reference counts. Receiving a frame thus takes 1 % less
+    /// time than with shared buffers.
     Plain(Box<[u8]>),
-    /// For a device with offloads: a single buffer, which the host can keep. It begins with the
-    /// virtio-net header.
+    /// The buffer for a device with offloads, for a single frame, which the host can keep. The
+    /// virtio-net header precedes the frame in it.
     Shared(SharedBuffers),
 }
 
@@ -33,7 +34,8 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Returns the number of frames that can be read before they must be passed to the host.
+    /// Returns the maximum number of frames in a batch. These frames must be passed to the host
+    /// before more are read.
     pub(super) const fn at_once(&self) -> usize {
         match self {
             Self::Plain(_) => AT_ONCE,
@@ -51,8 +53,9 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Passes the frames of a batch to `sink`. `lengths` are the numbers of bytes that the kernel
-    /// has written to each buffer. Returns the number of frames with invalid headers.
+    /// Passes the frames of a batch to `sink`. For each buffer, `lengths` contains the number of
+    /// bytes that the kernel has written to it. Returns the number of frames that were dropped
+    /// because of an invalid virtio-net header.
     pub(super) fn hand_over(
         &self,
         lengths: &[usize],

@@ -1,12 +1,12 @@
-//! A TUN or TAP device whose queues form one link. Flows to which this endpoint has replied arrive
-//! on the first queue, which is read first.
+//! A TUN or TAP device whose queues form one link. The flows to which this endpoint has replied
+//! arrive on the first queue, and the link reads this queue first.
 //!
-//! A device with one queue has one FIFO for all flows. A flood of packets from the kernel fills it,
-//! and the kernel drops packets of other flows before this endpoint can read them. With several
-//! queues, the kernel sends a flow to the queue on which it last received a packet of that flow. A
-//! hash selects the queue of other flows. This link sends on the first queue only. The first queue
-//! therefore carries all flows to which this endpoint has replied. Of a flood of new flows, it
-//! carries only one in [`QUEUES`], so it rarely overflows.
+//! A device with a single queue has a single FIFO for all flows. A flood of packets from the kernel
+//! fills it, and the kernel then drops packets of all flows. With several queues, the kernel sends
+//! a flow to the queue on which it last received a packet of that flow. For a flow of which it has
+//! received none, a hash selects the queue. This link sends on the first queue only, so that queue
+//! carries all flows to which this endpoint has replied. Of a flood of new flows, it gets only one
+//! flow in [`QUEUES`], so it rarely overflows.
 
 use super::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;
@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
-/// The divisor that determines which part of a receive budget is reserved for the queues other than
-/// the first: one frame in eight. Otherwise a busy first queue could starve new flows.
+/// The divisor of a receive budget. One frame in eight is reserved for the queues other than the
+/// first. Otherwise a busy first queue could starve new flows, most of which are on other queues.
 const SHARE_OF_OTHERS: usize = 8;
 
 /// A TUN or TAP device whose queues form one link.
@@ -27,7 +27,7 @@ const SHARE_OF_OTHERS: usize = 8;
 pub struct SteeredTap {
     first: Tap,
     others: Vec<Tap>,
-    /// An epoll descriptor, readable if one of `others` is.
+    /// An epoll descriptor that is readable while one of `others` is.
     any_other: OwnedFd,
     /// Index in `others` of the queue that is read next.
     next: usize,
@@ -44,8 +44,9 @@ impl SteeredTap {
         Self::over(Tap::open_queues(config, QUEUES)?)
     }
 
-    /// Creates a link over all queues of a device that another process has opened. Each descriptor
-    /// in `queues` must be valid for [`Tap::from_fd`], and `mtu` has the same meaning as there.
+    /// Creates a link over a device that another process has opened. `queues` contains the
+    /// descriptors of all its queues. These descriptors and `mtu` must be as [`Tap::from_fd`]
+    /// requires.
     ///
     /// # Errors
     /// An error of [`Tap::from_fd`], or [`TapError::Queues`] if `queues` is empty.
@@ -86,7 +87,8 @@ impl SteeredTap {
         std::iter::once(self.first).chain(self.others).map(Tap::into_fd).collect()
     }
 
-    /// Receives at most `budget` frames from the queues other than the first, in turn.
+    /// Receives at most `budget` frames from the queues other than the first. The next call begins
+    /// with the queue behind the last one that was read.
     fn receive_others(
         &mut self,
         budget: usize,
@@ -143,9 +145,9 @@ impl Link for SteeredTap {
         self.first.transmit_from(budget, source)
     }
 
-    /// Sets whether the queues other than the first are left unread. If so, they are also excluded
-    /// from [`Readiness::wakeup_fd`], and the kernel drops packets of new flows once these queues
-    /// are full.
+    /// Sets whether the link stops reading the queues other than the first. While it does not read
+    /// them, [`Readiness::wakeup_fd`] does not signal their frames. Once they are full, the kernel
+    /// drops packets of new flows.
     fn hold_new_flows(&mut self, hold: bool) {
         if hold == self.is_holding {
             return;
@@ -153,8 +155,8 @@ impl Link for SteeredTap {
         self.is_holding = hold;
         let events = if hold { EventFlags::empty() } else { EventFlags::IN };
         for queue in &self.others {
-            // Modifying fails only for a descriptor that the epoll does not contain, but `over` has
-            // added the descriptors of all queues.
+            // `modify` fails only for a descriptor that is not in the epoll set. `over` has added
+            // the descriptors of all these queues.
             let _ = epoll::modify(&self.any_other, queue.fd(), EventData::new_u64(0), events);
         }
     }

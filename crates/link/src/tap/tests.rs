@@ -1,4 +1,4 @@
-//! Tests with TAP devices of the kernel, and with socket pairs in their place.
+//! Tests with TAP and TUN devices of the kernel, or with socket pairs in place of a device.
 
 use super::*;
 use crate::Waiter;
@@ -20,8 +20,8 @@ const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Returns a configuration without offloads. Received frames then have complete checksums, so that
-/// tests can send them back.
+/// Returns a configuration without offloads. The frames that the kernel sends then have complete
+/// checksums, so a test can send them back.
 fn plain() -> TapConfig {
     TapConfig { offloads: false, ..TapConfig::default() }
 }
@@ -57,7 +57,7 @@ fn open_steered() -> Option<SteeredTap> {
     Some(tap)
 }
 
-/// Returns a function that sends a datagram from each of 64 sockets of the kernel.
+/// Returns a function that sends 64 datagrams to the host, each from another socket of the kernel.
 fn datagrams_of_64_flows() -> impl Fn() {
     let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
     move || sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))))
@@ -78,8 +78,8 @@ fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
         let mut packets = Vec::new();
         send_all();
         while tap.receive(8, |frame| packets.push(frame.bytes.to_vec())).unwrap() > 0 {}
-        // Answers each datagram with addresses and ports exchanged, which leaves the checksums
-        // right.
+        // Answers each datagram by exchanging its addresses and ports. That does not change the
+        // sums, so the checksums stay right.
         for mut packet in packets {
             let (source, destination) = (packet[12..16].to_vec(), packet[16..20].to_vec());
             packet[12..16].copy_from_slice(&destination);
@@ -144,8 +144,8 @@ fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
         send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
         let (mut first, mut frame) = (0, Vec::new());
         while frame.get(12..14) != Some(&[8, 0]) {
-            // The kernel held the datagram back until the ARP reply arrived. It may send the
-            // datagram to any queue, so all queues are read.
+            // The kernel sends the datagram only now, because it needed the ARP reply. It may
+            // choose any queue, so all queues are read.
             for (number, queue) in queues.iter_mut().enumerate() {
                 queue
                     .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))

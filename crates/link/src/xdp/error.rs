@@ -29,7 +29,7 @@ pub enum XdpError {
         /// The name of the interface.
         name: String,
     },
-    /// Another program has attached an XDP program, or uses the queue.
+    /// Another program has attached an XDP program to the interface, or uses the queue.
     #[error(
         "could not {what}: another program has queue {queue} of `{name}`; end it, or detach its \
          XDP program (`ip link set {name} xdp off`)"
@@ -42,7 +42,7 @@ pub enum XdpError {
         /// The number of the queue.
         queue: u32,
     },
-    /// The queue does not exist, or the interface does not support AF_XDP on it.
+    /// The interface has no queue of this number, or does not support AF_XDP on it.
     #[error("could not {what}: `{name}` has no queue {queue}, see /sys/class/net/{name}/queues")]
     Queue {
         /// The failed operation.
@@ -58,7 +58,7 @@ pub enum XdpError {
         /// The failed operation.
         what: &'static str,
     },
-    /// The largest packet of the interface does not fit the memory of one frame.
+    /// The memory of one frame has no room for the largest packet of the interface.
     #[error("an MTU of {mtu} bytes is too large for AF_XDP: set that of `{name}` to 3822 or less")]
     Mtu {
         /// The name of the interface.
@@ -66,7 +66,7 @@ pub enum XdpError {
         /// The MTU of the interface.
         mtu: usize,
     },
-    /// The number of addresses is zero or too large.
+    /// The number of addresses is zero, or more than the XDP program can compare.
     #[error("a program looks for 1 to {MOST_ADDRESSES} addresses, not for {0}")]
     Addresses(usize),
     /// The number of frames is too small or too large.

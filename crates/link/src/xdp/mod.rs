@@ -1,16 +1,16 @@
-//! A link by AF_XDP. The driver passes frames for the host's addresses into memory that is shared
-//! with this program, so they bypass the kernel's network stack. Sent frames take the opposite
-//! direction.
+//! A link by AF_XDP, which bypasses the kernel's network stack. The driver puts received frames for
+//! the host into memory that this program shares with the kernel. It also sends frames from this
+//! memory.
 //!
 //! An XDP program on the interface selects frames by IP address ([`XdpConfig::addresses`]). The
-//! kernel receives all other frames, and the host uses the MAC address of the interface. Dropping
-//! the link detaches the program.
+//! kernel receives all other frames. Host and kernel both use the MAC address of the interface.
+//! Dropping the link detaches the program.
 //!
 //! Some drivers copy frames between their own memory and the shared memory; see
 //! [`XdpLink::is_zero_copy`]. There are no offloads, so the host computes and verifies all
 //! checksums. On a veth pair, the checksum offload of the peer interface must be turned off
 //! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`). Otherwise the peer
-//! omits checksums, and the host discards all frames from it as damaged.
+//! sends frames with incomplete checksums, and the host discards all of them as damaged.
 
 mod error;
 mod program;
@@ -33,15 +33,16 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Number of bytes in front of a frame that the kernel reserves for XDP programs
-/// (`XDP_PACKET_HEADROOM`).
+/// Number of bytes that the kernel leaves free in front of a received frame, so that XDP programs
+/// can add headers (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
 /// The possible sizes of a frame's buffer, in bytes.
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 /// The length of an Ethernet header with a VLAN tag, in bytes.
 const TAGGED_HEADER: usize = 18;
-/// The maximum number of received frames for which the clock is read only once. Such frames arrived
-/// within microseconds of each other, so one time stamp is accurate enough.
+/// The maximum number of received frames with a common time stamp, so that the clock is read only
+/// once for them. These frames arrived within microseconds of each other, so the stamp is accurate
+/// enough.
 const STAMPED_AT_ONCE: usize = 64;
 
 /// The configuration of an AF_XDP link.
@@ -54,24 +55,24 @@ pub struct XdpConfig {
     /// The IP addresses of the host, from 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
     /// The number of frames for each direction: 64 to 65,536, rounded up to a power of two. They
-    /// should have room for the windows of all peers together. The receive buffers are used in
-    /// rotation, so if all of them together exceed the processor's cache, receiving takes 14 % more
-    /// time.
+    /// should have room for the receive windows of all connections together. On the other hand, the
+    /// receive buffers are used in rotation. If together they exceed the processor's cache,
+    /// receiving takes 14 % more time.
     pub frames: usize,
     /// Whether the XDP program runs in the driver. If this is false, or the driver does not support
     /// it, the program runs after the driver (generic XDP).
     ///
-    /// The driver of a veth pair copies each frame once more to make room for the program. If
-    /// the program runs after the driver instead, a full segment takes a seventh less time
-    /// (measured with one queue). But then nothing is zero-copy, and GSO frames arrive, which are
-    /// lost and counted. To prevent GSO frames, the peer must not send them (`ethtool -K NAME tx
-    /// off`), and this interface must not coalesce (`ethtool -K NAME gro off`).
+    /// The choice matters for a veth pair. Its driver copies each frame once more to make room for
+    /// the program. If the program runs after the driver, a full segment takes a seventh less time
+    /// (measured with one queue). But then nothing is zero-copy. GSO frames also arrive, and these
+    /// are lost and counted. To prevent that, the peer must not send GSO frames (`ethtool -K NAME
+    /// tx off`), and this interface must not coalesce (`ethtool -K NAME gro off`).
     pub in_driver: bool,
-    /// Whether zero-copy is tried first, before copying.
+    /// Whether zero-copy is used if the driver supports it. Otherwise frames are copied.
     pub zero_copy: bool,
-    /// The maximum time for which the driver polls this queue when the host requests frames.
-    /// Interrupts are then not used (`SO_PREFER_BUSY_POLL`). Busy polling suits a thread that has a
-    /// CPU of its own; `None` turns it off.
+    /// The maximum time for which the driver polls this queue each time the host asks for frames.
+    /// The driver then uses no interrupts (`SO_PREFER_BUSY_POLL`). Busy polling is useful for a
+    /// thread that has a CPU of its own. `None` turns it off.
     pub busy_poll: Option<Duration>,
 }
 
@@ -95,7 +96,7 @@ impl XdpConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct XdpStatistics {
-    /// Received frames that were lost for reasons that no other counter names.
+    /// Received frames that were lost for another reason than a full receive ring.
     pub dropped: u64,
     /// Addresses in the fill ring that were invalid.
     pub invalid_fill_addresses: u64,
@@ -103,9 +104,10 @@ pub struct XdpStatistics {
     pub invalid_descriptors: u64,
     /// Received frames that were lost because the receive ring was full.
     pub receive_ring_full: u64,
-    /// Number of times that a received frame found the fill ring empty.
+    /// Number of times that the kernel received a frame but had no buffer for it, because the fill
+    /// ring was empty.
     pub fill_ring_empty: u64,
-    /// Number of times that the kernel found the transmit ring empty.
+    /// Number of times that the kernel looked for frames to send and found the transmit ring empty.
     pub transmit_ring_empty: u64,
 }
 
@@ -120,8 +122,9 @@ pub struct XdpLink {
     busy: bool,
     /// Whether the most recent transmission ended because no frame was free.
     starved: bool,
-    // Declared after the socket, so that it is dropped later. Otherwise the host's frames would go
-    // to the kernel while the socket still exists.
+    // This field is declared after the socket, so that the socket is dropped first. In the opposite
+    // order, the program would be detached while the socket exists, and the kernel would get the
+    // host's frames.
     _program: Arc<Program>,
 }
 
@@ -182,7 +185,7 @@ impl XdpLink {
         (config.queue..end).map(open).collect()
     }
 
-    /// Checks whether this process may load XDP programs, and the kernel supports them.
+    /// Checks whether this process may load XDP programs, and whether the kernel supports them.
     ///
     /// # Errors
     /// [`XdpError`], which names what is missing, and the remedy.
@@ -203,7 +206,8 @@ impl XdpLink {
         self.mac
     }
 
-    /// Returns whether the driver accesses the shared memory itself, without copies.
+    /// Returns whether the driver itself reads and writes the memory shared with this program, so
+    /// that no frame is copied.
     #[must_use]
     pub const fn is_zero_copy(&self) -> bool {
         self.zero_copy
@@ -237,8 +241,8 @@ impl XdpLink {
     }
 }
 
-/// Opens a socket with zero-copy if that is wanted and possible, otherwise with copies. Returns the
-/// socket, and whether it is zero-copy.
+/// Opens a socket. It is zero-copy if that is wanted and the driver supports it; otherwise it
+/// copies frames. Returns the socket, and whether it is zero-copy.
 fn open_socket(
     interface: u32,
     queue: u32,
@@ -253,7 +257,8 @@ fn open_socket(
     }
 }
 
-/// Returns the frame size for this MTU, or `None` if the MTU is too large.
+/// Returns the smallest frame size that has room for packets of this MTU, or `None` if there is
+/// none.
 fn frame_size(mtu: usize) -> Option<u32> {
     let needed = mtu.checked_add(HEADROOM + TAGGED_HEADER)?;
     FRAME_SIZES.into_iter().find(|&size| needed <= size as usize)
@@ -354,9 +359,9 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Returns whether the most recent transmission found no free frame, or the driver must be
-    /// called again to send the remaining frames. Without the second condition, those frames could
-    /// wait until the host sends something else, such as a retransmission.
+    /// Returns whether the most recent transmission found no free frame, or whether frames remain
+    /// that the driver sends only when called. Without the second condition, these frames would
+    /// wait until the host sends other frames, such as retransmissions.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

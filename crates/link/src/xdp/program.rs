@@ -12,11 +12,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// The maximum number of addresses that the program can compare.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
-/// The number of bytes of a frame that the program reads: the length of an Ethernet header and an
-/// ARP packet. With IPv4, these are the Ethernet header, the IPv4 header and eight bytes of
-/// payload.
+/// The number of bytes of a frame that the program may read: an Ethernet header and an ARP packet.
+/// An Ethernet header, an IPv4 header and eight bytes of payload have the same length.
 const LOOKED_AT: i32 = 42;
-/// The offsets in the frame of the EtherType and of the addresses to compare.
+/// The offsets in the frame of the EtherType and of the two address fields that are compared.
 const ETHER_TYPE: i16 = 12;
 const IPV4_DESTINATION: i16 = 30;
 const ARP_TARGET: i16 = 38;
@@ -48,13 +47,13 @@ const PASS: i32 = 2;
 #[derive(Debug)]
 pub(super) struct Program {
     sockets: OwnedFd,
-    /// The descriptor of the attachment. Closing it detaches the program.
+    /// The descriptor by which the program is attached. Closing it detaches the program.
     _attachment: OwnedFd,
 }
 
 impl Program {
-    /// Attaches a program for `addresses` to the interface with this index, either in its driver or
-    /// after the driver.
+    /// Attaches a program that selects the frames for `addresses` to the interface with this index.
+    /// The program runs either in the driver or after it.
     pub(super) fn new(
         interface: u32,
         addresses: &[Ipv4Addr],
@@ -79,12 +78,12 @@ pub(super) fn probe() -> io::Result<()> {
     load(&instructions(sockets.as_raw_fd(), &[Ipv4Addr::UNSPECIFIED])).map(drop)
 }
 
-/// Returns the program's instructions. Register 1 points to `struct xdp_md`, which contains start
-/// and end of the frame and the number of the receive queue.
+/// Returns the instructions of the program. When it starts, register 1 points to `struct xdp_md`.
+/// This contains the start and the end of the frame, and the number of the receive queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps are forward. The comparisons of addresses are followed by two instructions that
-    // return `XDP_PASS`. A frame that is meant for the kernel takes a jump to these.
+    // All jumps go forward. Behind the comparisons of addresses are two instructions that return
+    // `XDP_PASS`. For each frame that the kernel is to get, the program arrives there.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),
@@ -92,7 +91,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 6, 1, 16, 0),
         instruction(MOVE, 4, 2, 0, 0),
         instruction(ADD_NUMBER, 4, 0, 0, LOOKED_AT),
-        // Frames shorter than the bytes that the program reads go to the kernel.
+        // A frame with fewer bytes than the program may read goes to the kernel.
         instruction(IF_GREATER, 4, 3, 6 + count, 0),
         instruction(LOAD_HALF, 4, 2, ETHER_TYPE, 0),
         instruction(IF_EQUAL, 4, 0, 3, ether_type(0x0800)),
@@ -102,8 +101,8 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 5, 2, IPV4_DESTINATION, 0),
     ];
     for (left, address) in (0..count).rev().zip(addresses) {
-        // If the address matches, jumps over the remaining comparisons and the two instructions
-        // that return `XDP_PASS`.
+        // If this address matches, the jump skips the comparisons that remain and the two
+        // instructions that return `XDP_PASS`.
         code.push(instruction(IF_EQUAL_WORD, 5, 0, left + 2, i32::from_ne_bytes(address.octets())));
     }
     code.extend([
@@ -112,7 +111,8 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_LONG, 1, MAP, 0, map),
         0,
         instruction(MOVE, 2, 6, 0, 0),
-        // If no socket serves the queue, the frame goes to the kernel.
+        // The third argument is the result if the queue has no socket: the frame goes to the
+        // kernel.
         instruction(MOVE_NUMBER, 3, 0, 0, PASS),
         instruction(CALL, 0, 0, 0, REDIRECT),
         instruction(EXIT, 0, 0, 0, 0),
@@ -124,7 +124,8 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
 const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, operand: i32) -> u64 {
     let [a, b] = offset.to_ne_bytes();
     let [c, d, e, f] = operand.to_ne_bytes();
-    // Both registers share a byte, the destination in its low bits on little-endian machines.
+    // The numbers of both registers share a byte. On little-endian machines, the destination is in
+    // the low bits.
     let registers = if cfg!(target_endian = "little") {
         source << 4 | destination
     } else {

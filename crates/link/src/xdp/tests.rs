@@ -1,4 +1,5 @@
-//! Tests of AF_XDP links at the ends of a veth pair, whose driver supports AF_XDP with copies.
+//! Tests of AF_XDP links at the ends of a veth pair. The veth driver supports AF_XDP, but only with
+//! copies.
 
 use super::*;
 use crate::Waiter;
@@ -10,8 +11,8 @@ use std::net::UdpSocket;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// The kernel's IP address on the near interface. The host under test uses another address on this
-/// interface.
+/// The IP address that the kernel has on the near interface, where the host under test has another
+/// address.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
 /// Creates a veth pair, whose two interfaces are up in this network namespace.
@@ -67,8 +68,8 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The kernel has left the UDP checksum incomplete, and nothing on a veth pair completes it. The
-    // test therefore sets the field to zero, which means that there is no checksum.
+    // The kernel has left the UDP checksum incomplete, and a veth pair never completes it. The test
+    // therefore sets the field to zero, which means that the datagram has no checksum.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
     assert_eq!(socket.recv(&mut received).unwrap(), 5);

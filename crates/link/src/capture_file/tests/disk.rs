@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A sink that accepts a limited number of bytes, and then reports a full disk.
+/// A sink that accepts a limited number of bytes, and fails all later writes as a full disk does.
 struct Limited {
     bytes: Vec<u8>,
     limit: usize,

@@ -18,13 +18,13 @@ fn interface(options: &[u8]) -> Vec<u8> {
     big_endian_block(1, &[&words(&[0x0001_0000, 0]), options].concat())
 }
 
-/// Returns an Enhanced Packet Block of interface 0 at time 0. Its length fields claim `captured`
-/// bytes, but `after` is all that follows them.
+/// Returns an Enhanced Packet Block of interface 0 at time 0. Its length fields say that `captured`
+/// bytes of packet follow, but only the bytes `after` do.
 fn enhanced(captured: u32, after: &[u8]) -> Vec<u8> {
     big_endian_block(6, &[&words(&[0, 0, 0, captured, captured]), after].concat())
 }
 
-/// Returns the violation of the format that reading the file reports.
+/// Returns the description of the damage that the reader reports for the file.
 fn damage(file: &[u8]) -> &'static str {
     match read_all(file) {
         Err(CaptureError::Damaged { what, .. }) => what,

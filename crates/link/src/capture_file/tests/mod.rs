@@ -16,8 +16,8 @@ use std::process::Command;
 const NOW: Duration = Duration::from_nanos(1_767_225_600_123_456_789);
 const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// An Ethernet frame with a valid ARP request. The next constant is a frame with a valid UDP
-/// datagram.
+/// An Ethernet frame with a valid ARP request. The constant after it is an Ethernet frame with a
+/// valid UDP datagram.
 const ARP: [u8; 42] = [
     255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1,
     10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
@@ -53,7 +53,7 @@ fn small_capture() -> Vec<u8> {
     file
 }
 
-/// Reads all packets, or returns the first error.
+/// Reads the capture and returns all its packets, or the first error.
 fn read_all(file: &[u8]) -> Result<Vec<Vec<u8>>, CaptureError> {
     let mut reader = CaptureReader::new(file)?;
     let mut packets = Vec::new();
@@ -86,8 +86,8 @@ fn written_packets_are_read_unchanged() {
     assert_eq!(reader.next_packet().unwrap(), None);
 }
 
-/// The expected bytes are written out here as the specification defines them. A test that only
-/// reads back its own file would miss an error that writer and reader have in common.
+/// The expected bytes come from the specification and not from the reader of this crate. An error
+/// that the writer and the reader have in common would otherwise stay undetected.
 #[test]
 fn the_written_bytes_follow_the_format() {
     let mut file = Vec::new();

@@ -1,4 +1,5 @@
-//! Tests of an impaired link's limits, its bottleneck and the receiver's budget.
+//! Tests of the limits of an impaired link: its maximum number of frames, its bottleneck, and the
+//! receiver's budget.
 
 use super::*;
 
@@ -31,7 +32,8 @@ fn no_more_due_frames_are_received_than_the_budget() {
     }
 }
 
-/// Returns a link that receives two GRO frames with segments of 100 bytes, and then nothing.
+/// Returns a link that receives two GRO frames, each with 250 bytes of data in segments of 100
+/// bytes, and then nothing.
 fn gro_frames() -> ReceivesFrames {
     let mut bytes = packet(EtherType::IPV4, Ecn::NotEct);
     bytes.resize(40 + 250, 0);
@@ -161,8 +163,9 @@ fn a_link_is_down_after_its_delayed_frames_have_arrived() {
     assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
 }
 
-/// At 8 Mb/s, each frame of 100 bytes takes 100 µs. A frame is dropped if more than 450 bytes wait,
-/// including those of the frame being sent. Of 20 frames sent at once, five therefore pass.
+/// At 8 Mb/s, each frame of 100 bytes takes 100 µs. A frame is dropped if the bottleneck still has
+/// to send more than 450 bytes when it arrives. All 20 frames arrive at the same time, so the sixth
+/// finds 500 bytes, and only five pass.
 #[test]
 fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     let mut ends = ends("rate=8Mb/s,queue=450,delay=1ms", 1, 64);

@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Inner = MemoryLink<ManualClock>;
 
-/// An impaired link, its peer, and their clock.
+/// An impaired link, the link at its other end, and the clock of both.
 struct Ends {
     ours: Impair<Inner, ManualClock>,
     theirs: Inner,
@@ -35,7 +35,8 @@ fn ends(text: &str, seed: u64, capacity: usize) -> Ends {
     }
 }
 
-/// Sends frames that contain one of `numbers` each, and returns how many the link has taken.
+/// Sends one frame for each of `numbers`, which the frame contains. Returns how many frames the
+/// link has taken.
 fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
     let mut numbers = numbers.into_iter();
     let fill = |bytes: &mut [u8]| {
@@ -143,9 +144,8 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // Losses come in bursts of five frames, and one burst can directly follow another. So the
-        // number of frames that were lost between two frames that arrived is zero or a multiple of
-        // five.
+        // The lost frames form bursts of five, and one burst can directly follow another. So
+        // between two frames that arrived, the number of lost frames is zero or a multiple of five.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -201,8 +201,9 @@ fn a_held_frame_is_released_after_its_time() {
     ends.pass(4);
     assert!(ends.sent(0).is_empty());
     ends.pass(1);
-    // The link has no timer of its own, so it sends a frame whose time is over only when it is
-    // called. Here, it sends the frame during the call of `receive`, which itself finds no frame.
+    // The link has no timer of its own: it passes on a frame whose time is over only when it is
+    // called. This call of `receive` therefore passes the sent frame on to the peer. It returns no
+    // frame itself, because the peer has sent none.
     assert!(take(&mut ends.ours).is_empty());
     assert_eq!(take(&mut ends.theirs), [0]);
     assert_eq!(ends.ours.next_deadline(), Instant::NEVER);

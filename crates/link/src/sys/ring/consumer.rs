@@ -11,12 +11,14 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
-    /// Index of the next slot to read. Invariant: `released ≤ head ≤ tail_seen`.
+    /// Index of the first slot whose frame has not been taken. Invariant: `released ≤ head ≤
+    /// tail_seen`.
     head: usize,
-    /// Index whose slot is the first in the memory. The slot of index `i` lies at position `i -
-    /// start`, modulo the number of slots. Valid for all indices from `head` to `tail_seen`.
+    /// The index whose slot is at the start of the memory. The slot of any index lies `index -
+    /// start` slots behind that, modulo the number of slots. Valid for all indices from `head` to
+    /// `tail_seen`.
     start: usize,
-    /// Index up to which slots have been released to the producer. Equal to `shared.head`.
+    /// The slots before this index have been released to the producer. Equal to `shared.head`.
     released: usize,
     /// The value of `head` when the consumer most recently checked whether the producer sleeps.
     checked: usize,
@@ -35,9 +37,9 @@ impl Consumer {
         if self.has_frame() { self.frames(1).next() } else { None }
     }
 
-    /// Takes at most `most` of the frames that the most recent call of
-    /// [`has_frame`](Self::has_frame) has found, each with its time stamp. Their slots stay in use
-    /// until [`Consumer::release`], even if the iterator is dropped earlier.
+    /// Takes up to `most` frames, each with its time stamp. They are among the frames that the most
+    /// recent call of [`has_frame`](Self::has_frame) has found. Their slots stay in use until
+    /// [`Consumer::release`], even if the iterator is dropped before it has returned all of them.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
@@ -52,8 +54,8 @@ impl Consumer {
         self.head.wrapping_sub(self.released)
     }
 
-    /// Returns the frame that follows the next `ahead` frames, if [`has_frame`](Self::has_frame)
-    /// has found it already. Does not take the frame.
+    /// Returns the frame behind the next `ahead` frames, without taking any. Returns `None` if
+    /// [`has_frame`](Self::has_frame) has not found that many frames yet.
     #[inline]
     pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
         let known = self.tail_seen.wrapping_sub(self.head);
@@ -61,8 +63,8 @@ impl Consumer {
             return None;
         }
         // SAFETY: `released ≤ head + ahead < tail_seen ≤ tail`, so the producer has published this
-        // slot. It does not write to the slot before `release`, which needs `&mut self` and hence
-        // the end of this borrow.
+        // slot. It cannot write to the slot before `release`. That call needs `&mut self`, so it is
+        // not possible while the returned frame is borrowed.
         let slot =
             unsafe { self.shared.slot(self.head.wrapping_add(ahead).wrapping_sub(self.start)) };
         Some(read(slot)?.0)
@@ -72,17 +74,17 @@ impl Consumer {
     #[inline]
     pub(crate) fn has_frame(&mut self) -> bool {
         if self.head == self.tail_seen {
-            // Acquire pairs with the release in `publish`: if this load returns a new index, the
-            // frames that it publishes are visible.
+            // Acquire pairs with the release store in `publish`. If this load returns a new index,
+            // the consumer also sees the frames before that index.
             let Filled { tail, start } = &self.shared.filled.0;
             let tail = tail.load(Ordering::Acquire);
             if tail == self.head {
                 return false;
             }
             self.tail_seen = tail;
-            // The producer stored this value of `start` before the `tail` that was just loaded. It
-            // changes `start` only while the ring is empty. So the value stays valid until all
-            // frames up to that `tail` are released.
+            // The producer stored `start` before it stored the `tail` that was just loaded, so this
+            // value is at least as new. The producer changes `start` only while the ring is empty.
+            // So the value stays valid until all frames before this `tail` are released.
             self.start = start.load(Ordering::Relaxed);
         }
         true
@@ -96,26 +98,26 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Both stores to `head` below are at least release stores, so that the producer overwrites
-        // a slot only after the consumer has read its frame.
+        // Both stores to `head` below have release ordering or stronger. The producer thus
+        // overwrites a slot only after the consumer has read its frame.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // The check for a sleeping producer can be left out. The producer sleeps only while the
-            // ring is full, but the frames that were found since the previous check cannot fill the
-            // ring. So a full ring also holds frames that are not found yet, and their release
-            // includes the check.
+            // In this case, the consumer need not check whether the producer sleeps. The producer
+            // sleeps only while the ring is full. Fewer frames than the ring has slots were found
+            // since the previous check. If the ring is full now, it thus contains frames that were
+            // not found yet, and a later release, which includes these frames, checks.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
         cold_path();
         self.checked = self.head;
-        // The store is sequentially consistent, because it must take effect before `wake_sleeper`
-        // loads the sleeper's flag.
+        // This store must take effect before `wake_sleeper` loads the flag of the sleeping
+        // producer, so both are sequentially consistent.
         self.shared.head.0.store(self.head, Ordering::SeqCst);
         wake_sleeper(&self.shared.flags.0.producer_asleep)
     }
 
-    /// Announces that the consumer will sleep until a frame arrives. If there is a frame, announces
-    /// nothing and returns false.
+    /// Announces to the producer that the consumer will sleep until a frame arrives. Returns false
+    /// if there is a frame already; the consumer must not sleep in that case.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let flags = &self.shared.flags.0;
         if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
@@ -131,8 +133,8 @@ impl Consumer {
         self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether the producer has been dropped. If it has, the caller must check for frames
-    /// once more, because the producer may have published some just before.
+    /// Returns whether the producer has been dropped. If so, the caller must check once more for
+    /// frames, because the producer may have published frames after the caller's previous check.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }
@@ -142,8 +144,8 @@ impl Consumer {
 #[derive(Debug)]
 pub(crate) struct Frames<'a> {
     shared: &'a Shared,
-    /// Index of the next slot, relative to the consumer's `start`. Invariant, with `start` added:
-    /// `released ≤ next ≤ end ≤ tail_seen`.
+    /// Position of the next slot, counted from the consumer's `start`. Invariant for the indices to
+    /// which the positions belong: `released ≤ next ≤ end ≤ tail_seen`.
     next: usize,
     end: usize,
 }
@@ -159,8 +161,8 @@ impl<'a> Iterator for Frames<'a> {
         let place = self.next;
         self.next = place.wrapping_add(1);
         // SAFETY: `released ≤ start + place < tail_seen ≤ tail`, so the producer has published this
-        // slot. It does not write to the slot before `release`, which needs the consumer. The
-        // consumer is borrowed as long as this frame.
+        // slot. It cannot write to the slot before `release`, for which the consumer must be
+        // borrowed mutably. That is not possible while this frame is borrowed.
         read(unsafe { self.shared.slot(place) })
     }
 }

@@ -1,20 +1,21 @@
 //! A ring of frames between two threads: a producer writes frames into its memory, and a consumer
 //! reads them there.
 //!
-//! Producer and consumer share two free-running indices. `tail` belongs to the producer: every slot
-//! before it has been filled. `head` belongs to the consumer: every slot before it is free again.
-//! Each index has its own cache lines. Each endpoint keeps a copy of the other endpoint's index. It
-//! reads the shared index only when the ring is full or empty according to the copy. A batch of
-//! frames thus moves only two cache lines of bookkeeping.
+//! Producer and consumer share two free-running indices. The producer advances `tail`: all slots
+//! before it have been filled. The consumer advances `head`: all slots before it are free again.
+//! Each index has cache lines of its own. Each endpoint also has a private copy of the other
+//! endpoint's index. It reads the shared index only if, by the copy, the ring is full (producer) or
+//! empty (consumer). So a batch of frames moves only the two cache lines with the indices between
+//! the CPUs.
 //!
-//! If one thread uses both endpoints, an empty ring [starts over](Producer::start_over) at its
-//! first slot. The used memory is then only as large as the frames under way, and stays in the
-//! cache.
+//! If a single thread uses both endpoints, an empty ring [starts over](Producer::start_over) at its
+//! first slot. The ring then uses only as much memory as the frames under way need, and this memory
+//! stays in the cache.
 //!
 //! The ring itself never waits. [`Producer::publish`] and [`Consumer::release`] return whether the
-//! other endpoint sleeps, so that the caller must wake it. Until the consumer has slept for the
-//! first time, frames are published by a release store. Afterwards a sequentially consistent store
-//! is necessary, which is slower.
+//! other endpoint sleeps and must be woken by the caller. As long as the consumer has never slept,
+//! a release store suffices to publish frames. After its first sleep, the producer needs a
+//! sequentially consistent store, which is slower.
 
 mod consumer;
 mod producer;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// The length of a cache line in bytes, and the alignment of slots.
 pub(super) const LINE: usize = 64;
-/// The offset of the frame in its slot, behind time stamp and length. The padding aligns the packet
-/// behind a 14-byte Ethernet header to 32 bytes.
+/// The offset of the frame in its slot. The time stamp and the length of the frame are in front of
+/// it. They take fewer bytes than the offset. With the padding, a packet behind an Ethernet header
+/// of 14 bytes is aligned to 32 bytes.
 pub(super) const FRAME_OFFSET: usize = 18;
 
 /// The bytes in front of the frame in a slot: time stamp and length.
@@ -24,26 +25,28 @@ pub(super) struct Shared {
     memory: Box<[UnsafeCell<Line>]>,
     /// The distance between two slots in bytes, a multiple of the cache line.
     pub(super) stride: usize,
-    /// The number of slots minus one. As the number is a power of two, this masks indices.
+    /// The number of slots minus one. The number of slots is a power of two, so `& mask` computes a
+    /// position modulo this number.
     pub(super) mask: usize,
     /// The length of the largest frame in bytes. A slot has room for its label and such a frame.
     room: usize,
 }
 
-// SAFETY: `memory` is the only part that is not `Sync` by itself. The only `Producer` writes to a
-// slot only while the indices mark the slot as free. The only `Consumer` reads a slot only while
-// they mark it as filled. Both indices are passed by release and acquire.
+// SAFETY: all other fields are `Sync`, and the indices guard `memory`. The only `Producer` writes
+// to a slot only while the indices say that the slot is free. The only `Consumer` reads a slot only
+// while they say that it is filled. Each index is stored with release and loaded with acquire
+// ordering.
 unsafe impl Sync for Shared {}
-// SAFETY: no part is bound to a thread, and the indices guard `memory` as described for `Sync`.
+// SAFETY: no field is bound to a thread, and the indices guard `memory`, as explained for `Sync`.
 unsafe impl Send for Shared {}
 
 impl Shared {
     /// Creates the memory of at least `capacity` slots, each with room for a frame of `room` bytes.
     pub(super) fn new(capacity: usize, room: usize) -> Self {
         let slots = capacity.next_power_of_two();
-        // Each slot has an odd number of cache lines. Short frames use only the first lines of
-        // their slots, and the number of sets in a cache is a power of two. With an even number of
-        // lines per slot, the first lines of all slots would compete for few of these sets.
+        // Each slot has an odd number of cache lines. A short frame uses only the first lines of
+        // its slot, and a cache has a power of two of sets. If the number of lines per slot were
+        // even, the first lines of all slots would fall into only some of these sets.
         let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE) | 1;
         Self {
             filled: OwnLines(Filled::default()),
@@ -59,8 +62,8 @@ impl Shared {
         }
     }
 
-    /// Returns the label and the frame of slot `place`, counted from the first slot, modulo the
-    /// number of slots.
+    /// Returns the label and the frame of the slot at position `place`. Positions are counted from
+    /// the start of the memory, modulo the number of slots.
     ///
     /// # Safety
     /// The slot must be filled, and stay so for the lifetime of the result.
@@ -87,11 +90,11 @@ impl Shared {
     #[inline]
     pub(super) unsafe fn slot_mut(&self, place: usize) -> (&mut Label, &mut [u8]) {
         let start = self.slot_start(place);
-        // SAFETY: like `slot`; the cells permit writing, and the caller guarantees that there is no
-        // other reference.
+        // SAFETY: as in `slot`, this is initialised memory of the slot. The cells permit writing,
+        // and the caller guarantees that there is no other reference.
         let label = unsafe { &mut *start.cast::<Label>() };
-        // SAFETY: like `slot`. The frame begins where the label ends, so the two references do not
-        // overlap.
+        // SAFETY: as in `slot`, this is initialised memory of the slot. The frame begins where the
+        // label ends, so the two mutable references do not overlap.
         let frame =
             unsafe { slice::from_raw_parts_mut(start.wrapping_add(FRAME_OFFSET), self.room) };
         (label, frame)
@@ -100,8 +103,8 @@ impl Shared {
     #[inline]
     pub(super) fn slot_start(&self, place: usize) -> *mut u8 {
         let offset = (place & self.mask) * self.stride;
-        // The pointer is derived from the whole slice. Under Rust's pointer provenance, it may
-        // therefore access all slots, and not only one.
+        // The pointer is derived from the whole slice, and not from one element. Under Rust's rules
+        // of pointer provenance, it may therefore access all slots.
         let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
         memory.wrapping_add(offset)
     }
@@ -111,20 +114,20 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) tail: AtomicUsize,
-    /// Index whose slot is the first in the memory. The slot of index `i` lies at position `i -
-    /// start`, modulo the number of slots. `start` changes only while the ring is empty, so that
-    /// two used slots never share memory.
+    /// The index whose slot is at the start of the memory. The slot of any index lies `index -
+    /// start` slots behind that, modulo the number of slots. `start` changes only while the ring is
+    /// empty, because a slot in use must keep its position.
     pub(super) start: AtomicUsize,
 }
 
-/// The flags of both endpoints. Both read them for every batch. They are written only when an
-/// endpoint sleeps or is dropped, so the cache line usually stays in the caches of both CPUs.
+/// The flags of both endpoints. Both endpoints read them for every batch, but write them only when
+/// an endpoint sleeps or is dropped. So their cache line usually stays in the caches of both CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Whether the consumer has ever slept. Until then, the producer publishes by a release store,
-    /// which is faster than the store that is necessary afterwards. A consumer in the producer's
-    /// own thread never sleeps. Initially true if the system lacks the [barrier](barrier) that a
-    /// first sleep needs.
+    /// Whether the consumer has ever slept. As long as it has not, the producer publishes by a
+    /// release store. After that, a slower store is necessary. A consumer in the producer's own
+    /// thread never sleeps, so there the flag stays false. It is true from the start if the system
+    /// lacks the [barrier](barrier), which a first sleep needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,
@@ -139,8 +142,8 @@ pub(super) struct Line(
     #[allow(dead_code, reason = "read and written through pointers")] [u8; LINE],
 );
 
-/// A value with two cache lines of its own. Two, because processors fetch neighbouring lines in
-/// pairs.
+/// A value that has two cache lines of its own. One would not suffice, because processors fetch
+/// neighbouring cache lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct OwnLines<T>(pub(super) T);

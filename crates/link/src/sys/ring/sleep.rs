@@ -2,23 +2,26 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Performs the sleep protocol for the waking endpoint, which has just stored its index. Returns
-/// whether the other endpoint sleeps and must be woken.
+/// Executes the waking endpoint's part of the sleep protocol, after this endpoint has stored its
+/// index. Returns whether the other endpoint sleeps and must be woken.
 ///
-/// Each endpoint writes one variable and then reads the variable of the other endpoint. The waking
-/// endpoint writes its index and reads the flag. The sleeping endpoint writes the flag and reads
-/// the index. If a read could be executed before the preceding write, both could read old values,
-/// and an endpoint would sleep although there is a frame. These four accesses are therefore
-/// sequentially consistent: all threads observe them in one order, and the read after the second
-/// write returns the value of the first write. Two fences would suffice as well, but cost twice as
-/// much on CPUs where a sequentially consistent store is one exchange.
+/// Each endpoint writes one variable, and then reads the variable that the other endpoint writes.
+/// The waking endpoint writes its index and reads the flag. The sleeping endpoint writes the flag
+/// and reads the index. If a read could be executed before the write that precedes it, both
+/// endpoints could read old values. An endpoint would then sleep although there is a frame. These
+/// four accesses are therefore sequentially consistent: all threads observe them in one order. In
+/// this order, one of the writes is the second, and the read that follows it returns the value of
+/// the first write. Two fences would suffice as well. They cost twice as much on CPUs where a
+/// sequentially consistent store is a single exchange.
 pub(super) fn wake_sleeper(asleep: &AtomicBool) -> bool {
-    // Several publications can precede the wake-up. Only the first must wake the other endpoint.
+    // Several frames can be published before the sleeping endpoint wakes. Only the first call wakes
+    // it: it clears the flag.
     asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
 }
 
-/// Performs the sleep protocol for the endpoint that is about to sleep, see [`wake_sleeper`].
-/// Returns whether it may sleep. `is_ready` must read the index with sequential consistency.
+/// Executes the sleeping endpoint's part of the protocol of [`wake_sleeper`]. Returns false if the
+/// endpoint must not sleep. `is_ready` must read the other endpoint's index with sequential
+/// consistency.
 pub(super) fn announce_sleep(asleep: &AtomicBool, is_ready: impl Fn() -> bool) -> bool {
     asleep.store(true, Ordering::SeqCst);
     let sleeps = !is_ready();

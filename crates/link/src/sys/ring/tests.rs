@@ -1,4 +1,4 @@
-//! Tests of a ring, in one thread and between two.
+//! Tests of a ring whose endpoints are used by one thread or by two.
 
 use super::producer::START_OVER_AFTER;
 use super::shared::LINE;
@@ -288,9 +288,9 @@ fn two_threads_exchange_frames_in_order_and_intact() {
     assert!(consumer.next().is_none());
 }
 
-/// In each of many rings, a frame is published by a release store just while the consumer is about
-/// to sleep for the first time. Either the consumer sees the frame, or the producer must wake the
-/// consumer. The two threads are synchronized before each ring.
+/// The test makes many rings. In each, the producer publishes a frame by a release store, just
+/// while the consumer is about to sleep for the first time. Either the consumer must see the frame,
+/// or the producer must be told to wake it. The two threads are synchronized before each ring.
 #[test]
 fn the_first_sleep_misses_no_frame() {
     let rings: Vec<_> = (0..FRAMES).map(|_| ring(1, 8)).collect();
@@ -333,7 +333,8 @@ fn two_sleeping_threads_are_woken_whenever_necessary() {
             producer.start_over();
             while !put(&mut producer, &contents(number), number) {
                 if producer.fall_asleep() {
-                    // `park` can return spuriously, so the flag decides.
+                    // `park` can return without reason, so the loop waits until the flag is
+                    // cleared.
                     while producer.shared.flags.0.producer_asleep.load(Ordering::Relaxed) {
                         thread::park();
                     }

@@ -1,11 +1,11 @@
 //! An AF_XDP socket: frames in memory that is shared with the kernel, and four descriptor rings
 //! that pass them (Documentation/networking/af_xdp.rst).
 //!
-//! Each frame has one state at a time. Half of the frames are for receiving: they wait to be filled
-//! (in the fill ring), have been filled (in the receive ring), or are in use by this program. The
-//! other half are for sending: they are free, wait to be sent (in the transmit ring), or have been
-//! sent (in the completion ring). Descriptors from the kernel are checked against the memory before
-//! they are used.
+//! The frames of each half are always in one of three states. Frames for receiving wait to be
+//! filled (in the fill ring), have been filled (in the receive ring), or are in use by this
+//! program. Frames for sending are free, wait to be sent (in the transmit ring), or have been sent
+//! (in the completion ring). Descriptors that the kernel passes are checked against the memory
+//! before they are used.
 
 mod ring;
 mod setup;
@@ -20,7 +20,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::{ptr, slice};
 
-/// The maximum number of system calls by which one transmission makes the kernel send.
+/// The maximum number of system calls for one transmission, each of which makes the kernel send
+/// frames.
 const KICKS: usize = 8;
 
 /// The operation that failed while a socket was being opened.
@@ -99,9 +100,10 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// Returns an iterator over at most `left` received frames. Each descriptor that it takes from
-    /// the receive ring reduces `left` by one, even an invalid one.
-    /// [`finish_receiving`](Self::finish_receiving) returns the taken frames to the kernel.
+    /// Returns an iterator over received frames. For each descriptor that it takes from the receive
+    /// ring, it decrements `left`, even if the descriptor is invalid, and it ends when `left` is
+    /// zero. [`finish_receiving`](Self::finish_receiving) then returns the taken frames to the
+    /// kernel.
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
         let Self { receive, fill, memory, shape, malformed, .. } = self;
@@ -113,14 +115,14 @@ impl XdpSocket {
         self.malformed
     }
 
-    /// Returns the taken frames to the kernel. Also makes a system call if the kernel otherwise
-    /// would not notice them in the fill ring. With `polls`, always makes the call, because the
-    /// kernel then receives frames only during such a call.
+    /// Returns the taken frames to the kernel, by the fill ring. Makes a system call if the kernel
+    /// has requested one, because it would not notice the frames otherwise. With `polls`, always
+    /// makes the call: the kernel then receives frames only during such calls.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
         if polls || self.fill.needs_wakeup() {
-            // SAFETY: the call passes no memory. If it fails, the next call reports the error too.
+            // SAFETY: the call passes no memory. Its result is not needed.
             unsafe {
                 libc::recvfrom(
                     self.socket.as_raw_fd(),
@@ -160,8 +162,8 @@ impl XdpSocket {
     /// Takes back the frames that have been sent. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // The kernel's addresses are not trusted. An address is ignored if it is outside the
-            // frames for sending, or if all frames for sending are free already.
+            // The kernel's addresses are not trusted. An address is ignored if it is not in a frame
+            // for sending. It is also ignored if all frames for sending are free already.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
             {
@@ -194,9 +196,9 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // After these errors, a further call can send the remaining frames. EBUSY can
-                    // mean that the driver has dropped a frame; the other errors leave the frames
-                    // in the ring.
+                    // After these errors, one more call can send the remaining frames. After EBUSY,
+                    // the driver may have dropped a frame. After the other errors, all frames are
+                    // still in the ring.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }
@@ -264,10 +266,10 @@ impl<'a> Iterator for Arrived<'a> {
                     && let Ok(start) = usize::try_from(address)
                 {
                     let start = self.memory.start.wrapping_add(start);
-                    // SAFETY: the bytes lie within a receive frame, and so within the memory. The
-                    // kernel has passed the frame by the receive ring. It does not access the frame
-                    // before `finish_receiving` puts it into the fill ring, which is not possible
-                    // before the end of `'a`.
+                    // SAFETY: the bytes lie within a frame for receiving, and so within the memory.
+                    // The kernel has passed the frame by the receive ring. It accesses the frame
+                    // only after `finish_receiving` has returned it by the fill ring. That call
+                    // needs the socket, which stays borrowed until `'a` ends.
                     return Some(unsafe { slice::from_raw_parts(start, length as usize) });
                 }
             }

@@ -21,7 +21,8 @@ pub(super) struct Ring<T> {
     flags: usize,
     entries: *mut T,
     size: u32,
-    /// The index up to which this program has written or read entries.
+    /// The entries before this index have been written by this program, or read by it if the
+    /// kernel writes the ring.
     own: u32,
     /// The value that this program has most recently read from the kernel's index.
     seen: u32,
@@ -31,8 +32,8 @@ pub(super) struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring of `socket`, with `size` entries (a power of two). `page` is the offset that
-    /// selects the ring.
+    /// Maps the ring of `socket` that the offset `page` selects. The ring has `size` entries, a
+    /// power of two.
     pub(super) fn map(socket: &OwnedFd, page: u64, places: Places, size: u32) -> io::Result<Self> {
         let [.., entries, _] = places;
         let length = entries.saturating_add(size as usize * size_of::<T>());
@@ -61,8 +62,8 @@ impl<T: Copy> Ring<T> {
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        // `over` has checked that all entries lie in the mapping. Their number is a power of two,
-        // so the mask yields a valid entry for each index.
+        // `over` has checked that all entries lie in the mapping. The number of entries is a power
+        // of two, so an index ANDed with this number minus one refers to one of them.
         self.entries.wrapping_add((index & (self.size - 1)) as usize)
     }
 }
@@ -77,7 +78,7 @@ impl<T: Copy> Incoming<T> {
     pub(super) fn has_entry(&mut self) -> bool {
         let ring = &mut self.0;
         if ring.own == ring.seen {
-            // Acquire: the entries are visible before the index that publishes them.
+            // Acquire: if this load returns a new index, the entries before it are visible as well.
             ring.seen = ring.index(ring.producer).load(Ordering::Acquire);
         }
         ring.own != ring.seen
@@ -109,8 +110,8 @@ impl<T: Copy> Incoming<T> {
 pub(super) struct Outgoing<T>(pub(super) Ring<T>);
 
 impl<T: Copy> Outgoing<T> {
-    /// Appends an entry. The ring has as many entries as there are frames for it, so it cannot be
-    /// full. An excess entry would be dropped.
+    /// Appends an entry. The ring cannot be full, because it has as many entries as there are
+    /// frames that use it. If it were full, the entry would be dropped.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
         let ring = &mut self.0;
@@ -128,7 +129,7 @@ impl<T: Copy> Outgoing<T> {
     }
 
     pub(super) fn publish(&mut self) {
-        // Release: the entries are in memory before the index that publishes them.
+        // Release: if the kernel sees the new index, it also sees the entries before it.
         self.0.index(self.0.producer).store(self.0.own, Ordering::Release);
     }
 

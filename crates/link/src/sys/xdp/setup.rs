@@ -15,8 +15,8 @@ const KIND: i32 = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 const COPY: u16 = 2;
 const ZERO_COPY: u16 = 4;
 const USE_NEED_WAKEUP: u16 = 8;
-/// The interval between attempts to bind to a queue that is in use, and their number. In total they
-/// take half a second.
+/// The time between two attempts to bind to a queue that is in use, and the number of attempts.
+/// Together, they take half a second.
 const RELEASE_STEP: Duration = Duration::from_millis(5);
 const RELEASE_STEPS: u32 = 100;
 
@@ -38,8 +38,8 @@ pub(super) fn register(socket: &OwnedFd, memory: &Mapping, shape: Shape) -> io::
     request[..8].copy_from_slice(&(memory.start.expose_provenance() as u64).to_ne_bytes());
     request[8..16].copy_from_slice(&(memory.length as u64).to_ne_bytes());
     request[16..20].copy_from_slice(&shape.frame_size.to_ne_bytes());
-    // From here on the kernel writes to the memory. The mapping lives as long as the socket, which
-    // accesses only the frames that the rings assign to it.
+    // From here on, the kernel may write to the memory. The mapping lives as long as the socket.
+    // The kernel accesses only the frames that the rings assign to it.
     socket_option::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &request)
 }
 
@@ -54,8 +54,8 @@ pub(super) fn prefer_busy_poll(socket: &OwnedFd, microseconds: i32) -> io::Resul
     Ok(())
 }
 
-/// Binds the socket to a queue. The kernel releases the queue of a closed socket some time later,
-/// without notification. Binding to a queue in use is therefore tried several times.
+/// Binds the socket to a queue. If the queue is in use, this is tried several times: the kernel
+/// releases the queue of a closed socket some time later, without notification.
 pub(super) fn bind(
     socket: &OwnedFd,
     interface: u32,
@@ -93,8 +93,8 @@ pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let mut bytes = [0; 128];
     if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len()
     {
-        // The answer is shorter before Linux 5.4, where rings have no flags. Such a kernel cannot
-        // ask to be called, so it is not supported.
+        // Before Linux 5.4, the answer is shorter, because rings have no flags. Such kernels are
+        // not supported: without flags, a ring cannot request a system call.
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let (words, _) = bytes.as_chunks();

@@ -12,8 +12,8 @@ fn without_kernel() -> XdpSocket {
     with_calls_to(UnixDatagram::unbound().unwrap())
 }
 
-/// Creates a socket whose system calls act on one end of a datagram pair, where a test can observe
-/// them.
+/// Creates a socket whose system calls use `pair`, one end of a pair of datagram sockets. At the
+/// other end, a test can observe the calls.
 fn with_calls_to(pair: UnixDatagram) -> XdpSocket {
     let mut socket = XdpSocket {
         socket: pair.into(),
@@ -32,7 +32,7 @@ fn with_calls_to(pair: UnixDatagram) -> XdpSocket {
     socket
 }
 
-/// Takes at most `most` received frames, and returns their lengths.
+/// Takes up to `most` received frames from `socket`, and returns their lengths.
 fn lengths(socket: &mut XdpSocket, most: usize) -> Vec<usize> {
     let mut left = most;
     socket.arrived(&mut left).map(<[u8]>::len).collect()
@@ -65,9 +65,9 @@ fn invalid_descriptors_are_counted_and_not_accessed() {
         (of(256, 2_048 - 255), Some(0)),
         (of(2_047, 2), Some(0)),
         (of(end - 1, u32::MAX), Some(3 * 2_048)),
-        // The first of these four addresses is that of a frame for sending, and the others lie
-        // behind all frames. None lies in a frame for receiving, so no frame is returned to the
-        // kernel for them.
+        // The first of these four addresses is that of a frame for sending. The other three lie
+        // behind all frames. So none of them is in a frame for receiving, and no frame is returned
+        // to the kernel for them.
         (of(end, 60), None),
         (of(2 * end, 60), None),
         (of(u64::MAX, u32::MAX), None),
@@ -132,8 +132,8 @@ fn the_kernel_is_called_for_frames_if_it_sleeps_or_polls() {
     let socket_side = ours.try_clone().unwrap();
     socket_side.set_nonblocking(true).unwrap();
     let mut socket = with_calls_to(ours);
-    // `finish_receiving` makes its system call, `recvfrom`, on one end of the pair. If it makes the
-    // call, the message that `kernel` sent is gone afterwards.
+    // `finish_receiving` calls `recvfrom` on one end of the pair, if it makes its system call. The
+    // call takes the message that `kernel` has sent, so afterwards there is none left to receive.
     let is_called = |socket: &mut XdpSocket, polls| {
         kernel.send(&[0]).unwrap();
         socket.finish_receiving(polls);
