@@ -1,6 +1,6 @@
 //! A tunnel in the manner of WireGuard: the IP packets of two linerate hosts travel in UDP
-//! datagrams over the kernel's sockets. Each endpoint of the tunnel exchanges packets with its host
-//! through a packet queue.
+//! datagrams, which the kernel's sockets carry. Each endpoint of the tunnel exchanges packets with
+//! its host through a [`PacketQueue`].
 //!
 //! ```sh
 //! cargo run -p linerate-sockets --example datagram_tunnel
@@ -19,8 +19,8 @@ use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread;
 
-/// The MTU of the tunnel in bytes, as in WireGuard: the 1,500 bytes of Ethernet without the headers
-/// of IPv6 (40 bytes), UDP (8 bytes) and WireGuard (32 bytes).
+/// The MTU of the tunnel in bytes, as in WireGuard: the 1,500 bytes of Ethernet less the headers of
+/// IPv6 (40 bytes), UDP (8 bytes) and WireGuard (32 bytes).
 const MTU: usize = 1_420;
 /// Length in bytes of the header before each packet. The header contains the packet's number.
 const HEADER: usize = 8;
@@ -28,9 +28,9 @@ const HEADER: usize = 8;
 /// Encrypts or decrypts a packet: XORs the packet with a stream of bytes that is derived from the
 /// key and the packet's number.
 ///
-/// THIS IS A TOY AND PROTECTS NOTHING: one known packet gives the key away, and changes are not
-/// detected. A real tunnel uses an authenticated cipher, such as ChaCha20-Poly1305, and refuses
-/// repeated numbers.
+/// THIS IS A TOY AND PROTECTS NOTHING: an attacker who knows one packet can compute the key, and
+/// changed packets are not detected. A real tunnel uses an authenticated cipher, such as
+/// ChaCha20-Poly1305, and refuses packets whose number it has already received.
 fn toy_cipher(key: u64, number: u64, packet: &mut [u8]) {
     let mut state = key ^ number;
     for byte in packet {
@@ -51,7 +51,8 @@ struct Tunnel {
 }
 
 impl Tunnel {
-    /// Carries packets in both directions, until the host drops its side of the queue.
+    /// Carries packets between the host and the other endpoint, until the host drops its side of
+    /// the queue.
     fn run(mut self) -> io::Result<()> {
         self.socket.set_nonblocking(true)?;
         loop {
@@ -61,8 +62,8 @@ impl Tunnel {
             }
             let (queue, socket) = (self.packets.fd(), self.socket.as_fd());
             let mut fds = [queue, socket].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // The wait ends after a second at most. The check below thus finds out that the host
-            // has ended, even if no event announces it.
+            // The wait ends after one second at most. So the loop detects that the host has ended,
+            // even if no event announces it.
             poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }))?;
             let is_signalled = !fds[0].revents().is_empty();
             self.packets.awake(is_signalled);
@@ -94,7 +95,7 @@ impl Tunnel {
         Ok(any)
     }
 
-    /// Passes received packets to the host. Returns whether there were any.
+    /// Decrypts received packets, and passes them to the host. Returns whether there were any.
     fn receive_all(&mut self) -> io::Result<bool> {
         let mut datagram = [0; HEADER + MTU];
         let mut any = false;
@@ -122,7 +123,8 @@ impl Tunnel {
 fn host(address: &str, socket: UdpSocket, peer: SocketAddr) -> Result<Net, Box<dyn Error>> {
     socket.connect(peer)?;
     let (link, packets) = packet_queue(QueueConfig { mtu: MTU, ..QueueConfig::default() })?;
-    // A packet queue carries no MAC addresses, so both hosts can have the same one.
+    // Packets in a packet queue have no Ethernet header, so both hosts can have the same MAC
+    // address.
     let config = StackConfig::new("02:00:00:00:00:01".parse()?, address.parse()?);
     let net = Net::builder(link, config).start()?;
     let tunnel = Tunnel { packets, socket, key: 0x6c69_6e65_7261_7465, sent: 0 };

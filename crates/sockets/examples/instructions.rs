@@ -1,5 +1,5 @@
-//! TCP workloads in one thread and in virtual time. Callgrind counts their instructions, with equal
-//! results in each run.
+//! TCP workloads in one thread and in virtual time. Callgrind counts their instructions. The counts
+//! are equal in each run.
 //!
 //! ```sh
 //! cargo xtask instructions
@@ -7,8 +7,8 @@
 //!
 //! The first argument is the name of the workload. The second is the amount of work, in a unit that
 //! depends on the workload: segments, round trips or connections. Run the program twice, with
-//! different amounts. The difference of the instruction counts, divided by the difference of the
-//! amounts, is the cost of one unit without the set-up.
+//! different amounts. Divide the difference of the two instruction counts by the difference of the
+//! amounts. The result is the cost of one unit; the cost of the set-up cancels out.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 
@@ -23,13 +23,13 @@ use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Number of bytes in each write and read of the application.
+/// Number of bytes that the applications pass to each write and read.
 const PIECE: usize = 64 << 10;
 /// Virtual time between two turns of the hosts.
 const TURN: Duration = Duration::from_micros(10);
 /// Maximum number of frames that the link holds in each direction.
 const BATCH: usize = 64;
-/// Maximum number of frames in flight on a path with a delay.
+/// Maximum number of frames that the link holds in each direction if the path has a delay.
 const IN_FLIGHT: usize = 4_096;
 /// The delay of a path in one direction.
 const ONE_WAY_DELAY: Duration = Duration::from_millis(5);
@@ -47,8 +47,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let amount = amount.parse()?;
     let done = match work.as_str() {
-        // Both names run the same workload. For `data-arm`, `cargo xtask instructions` makes
-        // Callgrind count only `deliver_data` and the functions that it calls.
+        // `data-arm` runs the workload `connection`, but its instructions are counted differently:
+        // `cargo xtask instructions` makes Callgrind count only `deliver_data` and the functions
+        // that it calls.
         "connection" | "data-arm" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
         "bulk-acks" => {
@@ -64,13 +65,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         "path-loss" => Pair::with_delay("rx.loss=1%")?.delayed_bulk(amount)?,
         _ => return Err(format!("there is no work called {work}").into()),
     };
-    // `amount` is the wanted number of units of work, such as segments. The number of units done is
-    // printed, because a bulk transfer may do more.
+    // Prints the number of units that were done, such as segments. A bulk transfer may do more than
+    // `amount`.
     println!("{done}");
     Ok(())
 }
 
-/// Runs a bulk transfer between two connections without a link. Returns the number of segments.
+/// Runs a bulk transfer between two connections without hosts or a link: segments are passed from
+/// one to the other directly. Returns the number of segments that the receiver got.
 fn connection(amount: u64) -> u64 {
     let (mut sender, mut receiver) = handshake();
     let mut now = Instant::ZERO;
@@ -107,8 +109,8 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     while let Some(sent) = from.driver().poll_transmit(now, Offload::None, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         deliver(now, to, &segment);
-        // If the connection has more segments for the same burst, they are delivered too. Their
-        // headers differ from that of the first segment only in the sequence number.
+        // If the connection has more segments for the same burst, they are delivered, too. Such a
+        // segment has a copy of the first segment's header with another sequence number.
         while let Some(next) = from.driver().poll_batch(now, sent.header)
             && next.content == BatchContent::Data
         {
@@ -132,8 +134,8 @@ fn deliver(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     }
 }
 
-/// Processes data segments. This function is separate, so that its instructions are counted apart
-/// from those for acknowledgements.
+/// Processes a data segment. Acknowledgements do not use this function, so its instructions can be
+/// counted separately.
 #[inline(never)]
 fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     let _ = to.driver().handle_segment(now, segment);
@@ -142,7 +144,7 @@ fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
 type Near = MemoryLink<ManualClock>;
 type Far = Impair<Near, ManualClock>;
 
-/// Two hosts connected by a memory link. The link of the right host can be impaired.
+/// Two hosts connected by a memory link. In a `Pair<Far>`, the link of the right host is impaired.
 struct Pair<L> {
     left: Host<Near>,
     right: Host<L>,
@@ -172,7 +174,8 @@ impl Pair<Near> {
 }
 
 impl Pair<Far> {
-    /// Creates two hosts. The link of the right host has the given `impairments`.
+    /// Creates two hosts for [`Pair::delayed_bulk`]. The link of the right host has the given
+    /// `impairments`; the delay is simulated by the clock.
     fn with_delay(impairments: &str) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: IN_FLIGHT, ..MemoryConfig::default() };
@@ -184,8 +187,8 @@ impl Pair<Far> {
         Ok(Self { left, right, listener, server: PORT, clock })
     }
 
-    /// Runs a bulk transfer over a path with a delay. The unit is the data of a segment, 1,448
-    /// bytes.
+    /// Runs a bulk transfer over a path with a delay. The unit of `amount` is 1,448 bytes, the data
+    /// of one segment.
     fn delayed_bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
@@ -209,14 +212,14 @@ impl Pair<Far> {
 }
 
 impl<L: Link> Pair<L> {
-    /// Selects IPv6 for the connections that are opened later.
+    /// Makes the connections that are opened later use IPv6.
     fn over_ipv6(mut self) -> Result<Self, Box<dyn Error>> {
         self.listener = self.right.stack_mut().tcp_listen(IPV6, &ListenOptions::default())?;
         self.server = IPV6;
         Ok(self)
     }
 
-    /// Advances the clock by a turn, and returns the time.
+    /// Advances the clock by [`TURN`], and returns the time.
     fn later(&self) -> Instant {
         self.clock.advance(TURN);
         self.clock.now()
@@ -236,7 +239,8 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// Runs a bulk transfer. The unit is a data segment.
+    /// Runs a bulk transfer until the server has received `amount` segments. Returns their actual
+    /// number.
     fn bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
@@ -253,7 +257,8 @@ impl<L: Link> Pair<L> {
         segments(&self.right).ok_or_else(|| "the connection is gone".into())
     }
 
-    /// Sends one byte to the other host and one byte back. The unit is such a round trip.
+    /// Makes `amount` round trips: the client sends one byte to the server, and the server sends
+    /// one byte back.
     fn ping_pong(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let now = self.later();
@@ -271,7 +276,8 @@ impl<L: Link> Pair<L> {
         Ok(amount)
     }
 
-    /// Opens and closes connections; the server closes first. The unit is a connection.
+    /// Opens and closes `amount` connections. The server closes first, so it has the TIME-WAIT
+    /// record.
     fn connect(&mut self, amount: u64) -> Outcome {
         for _ in 0..amount {
             let (client, server) = self.open()?;
@@ -295,7 +301,7 @@ fn host<L: Link>(
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
     config.addresses.push(format!("2001:db8::{number}/64").parse()?);
-    // A short MSL, so that TIME-WAIT records expire within milliseconds. With the default MSL, they
+    // With this short MSL, TIME-WAIT records expire within milliseconds. With the default MSL, they
     // would accumulate during a run.
     config.tcp = Config { msl: Duration::from_millis(1), ..*rules };
     let budget = Budget { receive, ..Budget::default() };
@@ -309,7 +315,7 @@ fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, Box<dyn Error
     Ok(turn.received)
 }
 
-/// Passes one byte from one application to the other.
+/// Writes one byte at one host, and reads it at the other.
 fn pass_byte(
     now: Instant,
     (from, writer): (&mut Host<impl Link>, TcpHandle),

@@ -1,13 +1,14 @@
-//! Floods of packets that a host refuses, so that Callgrind can count the instructions for each
-//! packet.
+//! Floods of packets that a host refuses. Callgrind counts the instructions that the host executes
+//! for each packet.
 //!
 //! ```sh
 //! valgrind --tool=callgrind target/release/examples/refusals syn 20000
 //! ```
 //!
-//! The second argument is the number of packets. Run the program twice, with different numbers. The
-//! difference of the instruction counts, divided by the difference of the numbers, is the cost of
-//! one packet without the set-up. The cost includes the transmission of a response, but no link.
+//! The second argument is the number of packets. Run the program twice, with different numbers.
+//! Divide the difference of the two instruction counts by the difference of the numbers. The result
+//! is the cost of one packet; the cost of the set-up cancels out. It includes the creation of a
+//! response by the host, but there is no link that transmits it.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 
@@ -24,7 +25,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Time between two packets.
 const INTERVAL: Duration = Duration::from_micros(10);
-/// Number of different packets in a flood. The flood repeats them.
+/// Number of different packets in a flood. A flood with more packets repeats them.
 const FLOOD: u64 = 4_096;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
@@ -48,8 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends a flood of packets that belong to no connection, and receives the answers. Packet number i
-/// is `packet(i)`, and one arrives every 10 µs. The listener answers SYNs with cookies.
+/// Passes a flood of `amount` packets to a host, and takes the host's responses from it. The
+/// packets belong to no connection. Packet number i is `packet(i)`, and one arrives every 10 µs.
+/// The listener answers SYNs with cookies.
 fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     let mut config = StackConfig::new(MacAddress::ZERO, "192.0.2.2/24".parse()?);
     config.routes.push(Route::direct("0.0.0.0/0".parse()?));
@@ -57,8 +59,8 @@ fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     stack.attach(Capabilities::new(Medium::Ip, 1_500));
     let options = ListenOptions { syn_cookies: SynCookies::Always, ..ListenOptions::default() };
     stack.tcp_listen(SERVER, &options)?;
-    // All packets are created before the measured loop, so that creating them does not count. The
-    // loop repeats them.
+    // All different packets are created before the loop. So the cost of creating them does not
+    // depend on `amount`, and cancels out.
     let packets: Vec<_> = (0..FLOOD).map(packet).collect();
     let (mut now, mut frame) = (Instant::ZERO, [0; 1_500]);
     for packet in packets.iter().cycle().take(usize::try_from(amount)?) {
@@ -125,7 +127,8 @@ fn random(number: u64, length: u64) -> Vec<u8> {
 
 fn fragment(number: u64) -> Vec<u8> {
     let mut packet = packet(number, Protocol::UDP, |_| random(number, 1_480));
-    // Makes the packet a first fragment: sets "more fragments", and the offset 0.
+    // Makes the packet a first fragment: sets the flag "more fragments", and the offset 0. The
+    // other fragments of the datagram are never sent.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet[..Ipv4Header::LENGTH]).finish();

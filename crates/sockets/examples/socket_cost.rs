@@ -2,7 +2,7 @@
 //! between two networks in this process:
 //! `cargo run --release -p linerate-sockets --example socket_cost`.
 //!
-//! Each figure is the median of several rounds, with the minimum and the maximum.
+//! Each result is printed as the median, the minimum and the maximum of several rounds.
 
 #![allow(clippy::print_stdout, reason = "figures are the output of this program")]
 
@@ -86,7 +86,7 @@ fn transfer(left: &Net, right: &Net) -> Result<f64, Box<dyn Error>> {
     Ok(BYTES as f64 / seconds / 1e6)
 }
 
-/// Exchanges single bytes in both directions. Returns microseconds per round trip.
+/// Sends single bytes back and forth. Returns microseconds per round trip.
 fn round_trips(near: &mut TcpStream, far: &mut TcpStream) -> Result<f64, Box<dyn Error>> {
     let start = Instant::now();
     thread::scope(|scope| {

@@ -1,13 +1,14 @@
 //! An echo server on a TAP device.
 //!
-//! Without an argument it runs in a private network namespace and connects to itself through the
-//! kernel's TCP; this needs no privileges:
+//! Without an argument, it runs in a private network namespace. A client of the kernel's TCP in
+//! this process then connects to the server. This needs no privileges:
 //!
 //! ```sh
 //! cargo run --release -p linerate-sockets --example tap_echo
 //! ```
 //!
-//! With an argument it serves on an existing TAP device, until it is interrupted:
+//! With the name of an existing TAP device as its argument, it serves clients on this device until
+//! it is interrupted:
 //!
 //! ```sh
 //! sudo ip tuntap add mode tap user $USER name lr0
@@ -27,7 +28,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown};
 use std::{env, thread};
 
-/// The kernel's address on the device.
+/// The kernel's address on the TAP device.
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The address of this program's host.
 const HOST: &str = "10.0.0.2/24";
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves a client of the kernel's TCP in a private network namespace.
+/// Serves a client in this process, which uses the kernel's TCP, in a private network namespace.
 fn demonstrate() -> Result<(), Box<dyn Error>> {
     enter_private_network()?;
     let tap = Tap::open(&TapConfig::default())?;
@@ -58,13 +59,13 @@ fn demonstrate() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Starts a host on the device.
+/// Starts a host of this crate on the TAP device.
 fn start(tap: Tap) -> Result<Net, Box<dyn Error>> {
     let config = StackConfig::new("02:00:00:00:00:02".parse()?, HOST.parse()?);
     Ok(Net::builder(tap, config).start()?)
 }
 
-/// Echoes the received data of every connection.
+/// Accepts connections, and sends the received data of each connection back.
 fn serve(net: &Net) -> io::Result<()> {
     let listener = net.bind(SERVICE)?;
     loop {

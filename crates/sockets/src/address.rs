@@ -1,11 +1,12 @@
-//! Resolution of addresses: a socket call tries each resolved address, as in `std::net`.
+//! Host names in socket calls: a name can have several addresses, and a call tries one after the
+//! other, as in `std::net`.
 
 use crate::error::Error;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Calls `attempt` with each resolved address until one succeeds, as `std::net` does. Returns the
-/// last failure if all fail.
+/// Resolves `addresses`, and calls `attempt` with one address after the other until a call
+/// succeeds, as `std::net` does. If all calls fail, returns the error of the final call.
 pub(crate) fn try_each<T>(
     addresses: impl ToSocketAddrs,
     mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,

@@ -1,5 +1,5 @@
-//! Construction of a network: a link, a host on it, and the thread that drives the host. On a link
-//! with several queues, each queue gets a shard of the host and a thread.
+//! Construction of a network: a link, a host on it, and the thread that drives the host. If the
+//! link has several queues, each queue gets a thread and a shard, which is a part of the host.
 
 use crate::error::Error;
 use crate::net::Net;
@@ -70,19 +70,20 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Adds further queues of the same link.
+    /// Adds more queues of the link that was passed to [`Builder::new`].
     ///
     /// Each queue gets a shard: a host with its own thread, which shares nothing with the other
-    /// shards. Outgoing connections are assigned to shards in rotation, incoming ones by a hash of
-    /// their addresses and ports. Listeners accept from all shards; UDP sockets live on the first
-    /// shard. The limits of the configuration are divided among the shards.
+    /// shards. An outgoing connection is assigned to the next shard in rotation. For an incoming
+    /// connection, a hash of the addresses and ports determines the shard. Listeners accept from
+    /// all shards; UDP sockets live on the first shard. Each limit of the configuration applies to
+    /// all shards together, so a shard gets a part of it.
     #[must_use]
     pub fn queues(mut self, further: impl IntoIterator<Item = L>) -> Self {
         self.queues.extend(further);
         self
     }
 
-    /// Adds an interface on a further link, which the same thread drives.
+    /// Adds an interface on another link. The thread of the first interface also drives this one.
     ///
     /// The first added interface gets number 2, the next one 3, and so on. The number is also the
     /// zone of the interface's link-local addresses. All links have one type, which can be
@@ -93,8 +94,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self
     }
 
-    /// Sets the name of the thread, up to the first zero byte. The system shows its first 15 bytes.
-    /// With several shards, the number of the shard is appended to the name of its thread.
+    /// Sets the name of the thread. The name ends before the first zero byte, and the system shows
+    /// only its first 15 bytes. With several shards, the number of the shard is appended to the
+    /// name of its thread.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         let mut name = name.into();
@@ -102,35 +104,38 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { name, ..self }
     }
 
-    /// Sets the budget of one turn of the host's event loop. Zero in a field counts as one.
+    /// Sets the budget of one turn of the host's event loop. In each field of the budget, zero
+    /// counts as one.
     ///
     /// The thread holds the lock of the host during a turn. With a larger budget, bulk transfers
     /// are slightly faster. With a smaller one, application threads wait for the lock for a shorter
     /// time.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
-        // With a budget of zero, the event loop would spin for ever without making progress.
+        // With a budget of zero, a turn would make no progress but report more work. So the event
+        // loop would spin for ever.
         let budget =
             Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
     }
 
     /// Sets how many times the thread polls for work before it sleeps; each poll takes a few
-    /// nanoseconds. Polling is worthwhile if the thread has a core of its own.
+    /// nanoseconds. Polling shortens the delay until the thread continues, but occupies a core. So
+    /// it is worthwhile only if the thread has a core of its own.
     #[must_use]
     pub fn spins(self, spins: u32) -> Self {
         Self { spins, ..self }
     }
 
-    /// Sets a function that receives each link when the network has ended, for instance to finish a
-    /// capture or to read the link's counters. It runs on the thread of the network, once for each
-    /// queue and each further interface. By default the links are dropped.
+    /// Sets a function that receives the links when the network has ended. For instance, it can
+    /// finish a capture or read the counters of a link. It is called once for each queue and each
+    /// added interface, on the thread that used the link. By default the links are dropped.
     #[must_use]
     pub fn when_ended(self, on_end: impl FnMut(L) + Send + 'static) -> Self {
         Self { on_end: Box::new(on_end), ..self }
     }
 
-    /// Starts the threads.
+    /// Starts the network and its threads.
     ///
     /// # Errors
     /// The error of the operating system if it provides no random numbers, no descriptor or no
@@ -160,9 +165,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self.start_on(links, Vec::new(), seed, watches, ShardLink::into_queue)
     }
 
-    /// Starts a host or shard on each of `links`. A single host also has the `further` interfaces.
-    /// `into_queue` converts the link of a host or shard back to the link that the application
-    /// passed.
+    /// Starts a host or shard on each of `links`. `further` are the added interfaces of a host
+    /// without shards; with several shards, it is empty. `into_queue` converts the link of a host
+    /// or shard back to the link that the application passed.
     fn start_on<M: Link + Readiness + Send + 'static>(
         self,
         links: impl Iterator<Item = (M, Shard)>,
@@ -175,9 +180,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // The host sends packets of up to `SMALLEST_MTU` bytes on every link. A link
-                    // with a smaller MTU could not take them. They would stay queued, and the event
-                    // loop would spin for ever.
+                    // The host must be able to send packets of `SMALLEST_MTU` bytes on every link.
+                    // A link with a smaller MTU would not take such packets. They would stay
+                    // queued, and the event loop would spin for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
             }

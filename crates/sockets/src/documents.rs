@@ -1,4 +1,4 @@
-//! Compiles the programs of the README and of the book as documentation tests.
+//! Makes rustdoc compile and run the example programs in the README and in the book.
 
 #[doc = include_str!("../../../README.md")]
 struct Readme;

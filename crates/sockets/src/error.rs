@@ -30,8 +30,8 @@ pub enum Error {
     /// An error of the host, the peer or the network.
     #[error(transparent)]
     Host(#[from] linerate_stack::Error),
-    /// The timeout that the application set has expired. `std::net` reports this as
-    /// [`ErrorKind::WouldBlock`] on Unix, and so does this crate.
+    /// A call has waited longer than the timeout that the application set for the socket.
+    /// `std::net` reports this as [`ErrorKind::WouldBlock`] on Unix, and so does this crate.
     #[error(
         "nothing happened within the socket's timeout of {0:?}: try again, or set a longer one"
     )]
@@ -46,7 +46,7 @@ pub enum Error {
         /// The connection timeout.
         within: Duration,
     },
-    /// The application passed no address.
+    /// The application passed an empty list of addresses.
     #[error("no address was given: give at least one")]
     NoAddress,
     /// The application set a timeout of zero.
@@ -68,7 +68,7 @@ pub enum Error {
     /// The builder got several queues and several interfaces, which cannot be combined.
     #[error("a network with several queues has one interface: give it one queue of each link")]
     ShardedInterfaces,
-    /// The value is outside the range of the option.
+    /// The value that the application gave for an option is outside the range of the option.
     #[error("{value} is no valid {option}: give {range}")]
     InvalidOption {
         /// The name of the option.
@@ -78,22 +78,22 @@ pub enum Error {
         /// The valid values.
         range: &'static str,
     },
-    /// The MTU of the link is too small for a segment.
+    /// The MTU of the link, which this variant contains in bytes, is below [`SMALLEST_MTU`].
     #[error(
         "a link with an MTU of {0} bytes is too narrow for a host: give it at least {SMALLEST_MTU}"
     )]
     NarrowLink(usize),
-    /// The application shut the listener down while a thread waited for a connection.
+    /// The listener accepts no connections, because the application has shut it down.
     #[error("the application has shut this listener down: it accepts no more connections")]
     ListenerShutDown,
-    /// Closed sockets still had data to send when the timeout of
-    /// [`Net::finish`](crate::Net::finish) expired.
+    /// Connections of closed sockets had not ended, or packets were still queued, when the timeout
+    /// of [`Net::finish`](crate::Net::finish) expired.
     #[error(
         "closed sockets still had data to send after {0:?}, and it is lost: their peers did not \
          acknowledge it in that time"
     )]
     Unfinished(Duration),
-    /// The host had no usable address when the timeout of
+    /// The addresses of the host were not all usable when the timeout of
     /// [`Net::wait_for_addresses`](crate::Net::wait_for_addresses) expired.
     #[error(
         "the host has no usable address after {0:?}: no router answers, or other hosts have its \
@@ -142,7 +142,7 @@ pub enum End {
 }
 
 impl Error {
-    /// Is this the error of a call that would have to wait?
+    /// Is this the error of a call that could not complete without waiting?
     pub(crate) const fn is_would_block(&self) -> bool {
         matches!(self, Self::Host(linerate_stack::Error::WouldBlock))
     }
@@ -173,8 +173,8 @@ impl Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        // A program that polls gets `WouldBlock` often. Without a message, the error needs no
-        // allocation.
+        // A program with non-blocking sockets gets `WouldBlock` often. So the error is created from
+        // its kind only, without a message: this needs no allocation.
         if error.is_would_block() {
             ErrorKind::WouldBlock.into()
         } else {

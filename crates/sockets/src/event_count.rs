@@ -1,10 +1,11 @@
 //! An event count: lets a thread wait for events of several shards, each of which has its own lock.
 //!
-//! A waiter reads the counter, examines every shard, and then waits only if the counter has not
-//! changed since. So no event is lost between the examination and the wait.
+//! A thread that waits reads the counter first, then examines every shard, and then waits unless
+//! the counter has changed since it was read. So an event between the examination and the wait is
+//! not missed.
 //!
-//! The counter's lock is the last in the lock order: it is taken while the lock of a host is held,
-//! and no other lock is taken while it is held.
+//! A thread may take the lock of the counter while it holds the lock of a host. It takes no other
+//! lock while it holds the lock of the counter.
 
 use parking_lot::{Condvar, Mutex};
 use std::time::Instant;
@@ -35,8 +36,9 @@ impl EventCount {
         self.changed.notify_all();
     }
 
-    /// Waits until the count differs from `seen`, or until `deadline`. May also return before
-    /// either of these.
+    /// Waits until the count differs from `seen`, the result of an earlier [`EventCount::count`],
+    /// or until `deadline`. May also return although the count is unchanged and the deadline has
+    /// not passed, so callers check their condition again.
     pub(crate) fn wait(&self, seen: u64, deadline: Option<Instant>) {
         let mut count = self.count.lock();
         if *count != seen {

@@ -45,8 +45,8 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Dropping the forwarder stops the reception of packets to its destinations, also for existing
-/// flows. So end all flows before dropping the forwarder.
+/// After the forwarder has been dropped, the host ignores packets to its destinations, also those
+/// of flows that were accepted before. So end all flows before dropping the forwarder.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket<ListenHandle>,
@@ -72,15 +72,16 @@ pub struct Forwarder {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// A connection that the hook of [`Net::forward`](crate::Net::forward) has deferred. The client
-    /// waits until the handshake is accepted or rejected.
+    /// A connection for which the hook of [`Net::forward`](crate::Net::forward) has returned
+    /// [`Verdict::Defer`]. The client gets no answer to its SYN until the application accepts or
+    /// rejects the handshake.
     Handshake(Handshake),
-    /// A connection that the hook of [`Net::forward`](crate::Net::forward) has accepted. Its local
-    /// address is the destination.
+    /// A connection that the hook of [`Net::forward`](crate::Net::forward) has accepted. The local
+    /// address of the stream is the address to which the client connected.
     Tcp(TcpStream),
-    /// A UDP flow. The socket's local address is the destination of the flow, and its peer is the
-    /// source. The datagram that began the flow is the first that the socket receives. After the
-    /// flow has expired or was evicted, calls fail with `NotConnected`.
+    /// A UDP flow, as a connected socket. Its local address is the destination of the flow, and its
+    /// peer is the source. The first datagram that the socket receives is the one that began the
+    /// flow. After the flow has expired or was evicted, calls fail with `NotConnected`.
     Udp(UdpSocket),
 }
 
@@ -165,18 +166,18 @@ impl Forwarder {
         Ok(self.socket.call(look)?)
     }
 
-    /// Makes [`Forwarder::accept`] fail with `WouldBlock` instead of waiting. A
-    /// [`Poller`](crate::Poller) reports when there is a flow.
+    /// Selects the non-blocking mode, in which [`Forwarder::accept`] fails with `WouldBlock` if
+    /// there is no flow. A [`Poller`](crate::Poller) then reports when there is one.
     ///
     /// # Errors
-    /// None; other sockets have a method with this signature.
+    /// None. The result type is that of `set_nonblocking` of the other sockets.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// Sets the timeout of [`Forwarder::accept`], which then fails with `WouldBlock`; `None` waits
-    /// without limit.
+    /// Sets the timeout of [`Forwarder::accept`]. A call that waits longer fails with `WouldBlock`;
+    /// `None` waits without limit.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -207,8 +208,9 @@ impl Handshake {
     /// Accepts the connection, and waits until the client has completed the handshake.
     ///
     /// # Errors
-    /// `NotConnected` if the client has given up, or too many other handshakes were deferred;
-    /// `ConnectionReset` and `TimedOut` if the client does not complete the handshake.
+    /// `NotConnected` if the handshake has been cancelled, because the client has given up or
+    /// because too many other handshakes were deferred; `ConnectionReset` or `TimedOut` if the
+    /// client does not complete the handshake.
     pub fn accept(mut self) -> io::Result<TcpStream> {
         self.is_answered = true;
         let socket = {
@@ -241,9 +243,9 @@ impl Drop for Handshake {
         if !self.is_answered
             && let Ok(mut access) = self.shared.access()
         {
-            // The application has dropped the handshake without an answer, so the host drops the
-            // SYN. This fails if the client has given up, because the host then has no such
-            // handshake.
+            // The application has neither accepted nor rejected the handshake, so the host forgets
+            // the SYN. An error means that the host has already cancelled the handshake, so it is
+            // ignored.
             let _ = access.stack.forward_drop(self.handle);
         }
     }

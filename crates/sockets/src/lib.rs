@@ -4,8 +4,8 @@
 //! timers, and transmits frames. A link with several queues can have a thread and a shard of the
 //! host for each queue ([`Builder::queues`]). Methods of `Net` replace the free functions of
 //! `std::net`. They return sockets that are used like the sockets of `std::net`, and report the
-//! same kinds of errors. This crate is about threads, wake-ups and the errors of `std`. It has no
-//! async runtime and does not depend on the internals of TCP.
+//! same kinds of errors. This crate adds threads, wake-ups and the errors of `std` to the host of
+//! [`linerate_stack`], which contains the protocols. It has no async runtime.
 //!
 //! This example connects two networks through a link in memory, which needs no privileges:
 //!
@@ -49,11 +49,12 @@
 //!
 //! # Custom links
 //!
-//! Everything that carries packets can be a link if it never blocks and has a file descriptor to
-//! wait for: a VPN tunnel, the queue of a virtual machine. Such a link implements
-//! [`Link`](linerate_stack::Link), which moves frames, and [`Readiness`](linerate_link::Readiness),
-//! which provides the descriptor. In this example, each datagram between two Unix sockets carries
-//! an IP packet. One of the hosts uses BBR as its congestion control.
+//! Everything that carries packets can be a link, for example a VPN tunnel or the queue of a
+//! virtual machine. It must never block, and must have a file descriptor to wait for. Such a link
+//! implements [`Link`](linerate_stack::Link), which moves frames, and
+//! [`Readiness`](linerate_link::Readiness), which provides the descriptor. In this example, each
+//! datagram between two Unix sockets carries an IP packet. One of the hosts uses BBR as its
+//! congestion control.
 //!
 //! ```
 //! use linerate_link::{MonotonicClock, Readiness};
@@ -202,7 +203,7 @@ pub use tcp_listener::{Incoming, TcpListener};
 pub use tcp_stream::TcpStream;
 pub use udp_socket::UdpSocket;
 
-// Types of configuration, and of counters.
+// Types of other crates that are parameters or results of this crate's API.
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, ConnectOptions,

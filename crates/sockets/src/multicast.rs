@@ -17,28 +17,29 @@ impl UdpSocket {
     /// [`UdpSocket::set_multicast_if_v4`].
     ///
     /// # Errors
-    /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
+    /// `InvalidInput` if `group` is no multicast group, or the socket cannot use its IP version;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if no interface
     /// has this address; `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
         self.change(*interface, *group, None, Stack::udp_join)
     }
 
-    /// Leaves a multicast group.
+    /// Leaves a multicast group. `interface` selects the interface as for
+    /// [`UdpSocket::join_multicast_v4`].
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined the group; those of
-    /// [`UdpSocket::join_multicast_v4`].
+    /// `AddrNotAvailable` if no interface matches `interface`, or the socket has not joined the
+    /// group there; `InvalidInput` if `group` is no multicast group.
     pub fn leave_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
         self.change(*interface, *group, None, Stack::udp_leave)
     }
 
     /// Joins a multicast group for one source: the socket receives only datagrams of that source.
-    /// Further calls add sources.
+    /// More calls for the group add other sources.
     ///
     /// # Errors
-    /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket receives the group
-    /// from all sources.
+    /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket has joined the
+    /// group for all sources.
     pub fn join_ssm_v4(
         &self,
         source: &Ipv4Addr,
@@ -49,8 +50,8 @@ impl UdpSocket {
         self.change(*interface, *group, source, Stack::udp_join)
     }
 
-    /// Stops receiving the datagrams of one source to a multicast group
-    /// ([`UdpSocket::join_ssm_v4`]).
+    /// Leaves a multicast group for one source that was joined with [`UdpSocket::join_ssm_v4`].
+    /// Memberships for other sources continue.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -71,28 +72,29 @@ impl UdpSocket {
     /// [`UdpSocket::set_multicast_if_v6`].
     ///
     /// # Errors
-    /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
+    /// `InvalidInput` if `group` is no multicast group, or the socket cannot use its IP version;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if the host has
     /// no such interface; `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_join)
     }
 
-    /// Leaves a multicast group.
+    /// Leaves a multicast group. `interface` selects the interface as for
+    /// [`UdpSocket::join_multicast_v6`].
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined the group; those of
-    /// [`UdpSocket::join_multicast_v6`].
+    /// `AddrNotAvailable` if no interface matches `interface`, or the socket has not joined the
+    /// group there; `InvalidInput` if `group` is no multicast group.
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_leave)
     }
 
     /// Joins a multicast group for one source: the socket receives only datagrams of that source.
-    /// Further calls add sources.
+    /// More calls for the group add other sources.
     ///
     /// # Errors
-    /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket receives the group
-    /// from all sources.
+    /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket has joined the
+    /// group for all sources.
     pub fn join_ssm_v6(
         &self,
         source: &Ipv6Addr,
@@ -103,8 +105,8 @@ impl UdpSocket {
         self.change(interface, *group, source, Stack::udp_join)
     }
 
-    /// Stops receiving the datagrams of one source to a multicast group
-    /// ([`UdpSocket::join_ssm_v6`]).
+    /// Leaves a multicast group for one source that was joined with [`UdpSocket::join_ssm_v6`].
+    /// Memberships for other sources continue.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -121,8 +123,8 @@ impl UdpSocket {
     /// Excludes a source from a group that the socket receives from all sources.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it receives only
-    /// given sources, or has excluded this one.
+    /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it has joined the
+    /// group only for given sources, or has already excluded this source.
     pub fn block_multicast_source(&self, group: IpAddr, source: IpAddr) -> io::Result<()> {
         Ok(self
             .socket
@@ -220,8 +222,9 @@ impl UdpSocket {
         self.set_interface(*interface)
     }
 
-    /// Sets the outgoing interface of this socket's datagrams to IPv6 groups without a zone.
-    /// `interface` is the number of the interface; zero, the default, selects the first interface.
+    /// Sets the outgoing interface of this socket's datagrams to IPv6 groups. It applies if the
+    /// destination address has no zone. `interface` is the number of the interface; zero, the
+    /// default, selects the first interface.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface.
@@ -229,8 +232,8 @@ impl UdpSocket {
         self.set_interface(interface)
     }
 
-    /// Returns the number of the outgoing interface of this socket's datagrams to groups; zero for
-    /// the default.
+    /// Returns the number of the outgoing interface of this socket's datagrams to groups. Returns
+    /// zero if none is set, so that the first interface is used.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -260,7 +263,7 @@ impl UdpSocket {
     }
 }
 
-/// A method of the host that joins or leaves a group.
+/// [`Stack::udp_join`] or [`Stack::udp_leave`].
 type Change = fn(
     &mut Stack,
     Instant,

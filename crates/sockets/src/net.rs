@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A host on a link, with the thread that drives it. With several shards, each shard has a thread.
-/// Clones refer to the same network.
+/// A network: a host on a link, with the thread that drives the host. With several shards, each
+/// shard has a thread. Clones of a `Net` refer to the same network.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -48,13 +48,15 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// The network exists until [`Net::shutdown`], or until the last clone is dropped. Then its threads
-/// end, and its connections are reset. Data that was received before can still be read. All other
+/// end, and its connections are reset. Data that had arrived by then can still be read. All other
 /// reads and writes fail with [`ErrorKind::NetworkDown`](io::ErrorKind::NetworkDown), including
-/// calls that are waiting. Sockets alone do not keep the network alive.
+/// calls that are waiting. A network also ends while sockets exist, if all clones of its `Net` are
+/// dropped.
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,
-    /// The number of the interface to which calls about one interface apply ([`Net::on`]).
+    /// The number of the interface that [`Net::on`] has selected. Methods that concern a single
+    /// interface, such as those that change its addresses, apply to it.
     interface: u32,
 }
 
@@ -67,7 +69,8 @@ impl Net {
         Builder::new(link, config)
     }
 
-    /// Creates the network of these shards. Their threads are started later ([`Net::add_thread`]).
+    /// Creates the network of these shards, without their threads. [`Net::add_thread`] adds each
+    /// thread when it has been started.
     pub(crate) fn new(shards: Arc<[Arc<Shared>]>, watches: Vec<HandoverWatch>) -> Self {
         let (threads, next) = (Mutex::default(), AtomicUsize::new(0));
         let running = Arc::new(Running { shards, watches, threads, next });
@@ -79,13 +82,15 @@ impl Net {
         self.running.threads.lock().push(thread);
     }
 
-    /// Opens a connection to the first of `addresses` that answers. If `addresses` is a host name,
-    /// the operating system resolves it. Its DNS queries do not pass through this network.
+    /// Opens a connection. Tries `addresses` one after the other until a peer accepts. If
+    /// `addresses` is a host name, the operating system resolves it. Its DNS queries do not pass
+    /// through this network.
     ///
     /// # Errors
-    /// `ConnectionRefused` if nothing listens there; `TimedOut` if no answer arrives within the
-    /// time that the configuration allows; `NetworkUnreachable` without a route; `HostUnreachable`
-    /// if the network reports so.
+    /// `ConnectionRefused` if no listener has this address; `TimedOut` if no answer arrives within
+    /// the time that the configuration allows; `NetworkUnreachable` without a route;
+    /// `HostUnreachable` if an ICMP message reports that the peer is unreachable. If all addresses
+    /// fail, the error is that of the last address.
     pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
         self.connect_with(addresses, &ConnectOptions::default())
     }
@@ -93,7 +98,8 @@ impl Net {
     /// Opens a connection with options, such as a local address or a TCP configuration.
     ///
     /// # Errors
-    /// Those of [`Net::connect`]; `AddrInUse` or `AddrNotAvailable` for the local address.
+    /// Those of [`Net::connect`]; `AddrInUse` if the local address in `options` is in use;
+    /// `AddrNotAvailable` if the host has no such address.
     pub fn connect_with(
         &self,
         addresses: impl ToSocketAddrs,
@@ -102,12 +108,12 @@ impl Net {
         Ok(self.connect_with_data(addresses, options, &[])?.0)
     }
 
-    /// Opens a connection whose send buffer already holds `first`. Returns how many bytes of
-    /// `first` fitted.
+    /// Opens a connection whose send buffer contains `first` from the beginning. Returns the
+    /// connection, and how many bytes of `first` fitted into the buffer.
     ///
-    /// With [`ConnectOptions::fast_open`], the SYN carries these bytes if a cookie of the server is
-    /// cached, which saves a round trip (RFC 7413). If the first of `addresses` does not answer,
-    /// the next one gets the same bytes.
+    /// With [`ConnectOptions::fast_open`], the SYN carries these bytes if the host has a cookie
+    /// that this server sent earlier. This saves a round trip (RFC 7413). If the first of
+    /// `addresses` does not answer, the connection to the next one begins with the same bytes.
     ///
     /// # Errors
     /// Those of [`Net::connect_with`].
@@ -120,7 +126,7 @@ impl Net {
         try_each(addresses, |peer| Ok(self.open(peer, options, first, WaitLimit::Forever)?))
     }
 
-    /// Opens a connection, or fails after `timeout`.
+    /// Opens a connection. Fails if the connection is not open after `timeout`.
     ///
     /// # Errors
     /// Those of [`Net::connect`]; `TimedOut` after `timeout`; `InvalidInput` for a timeout of zero.
@@ -155,11 +161,12 @@ impl Net {
         }
     }
 
-    /// Listens for connections at the first usable address of `addresses`. Port zero selects a free
-    /// port.
+    /// Listens for connections at the first of `addresses` that the host can use. Port zero selects
+    /// a free port.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable` if the host has no such address.
+    /// `AddrInUse` if another socket has the port; `AddrNotAvailable` if the host has no such
+    /// address.
     pub fn bind(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpListener> {
         self.bind_with(addresses, &ListenOptions::default())
     }
@@ -176,8 +183,8 @@ impl Net {
         try_each(addresses, |local| TcpListener::open(&self.running.shards, local, options))
     }
 
-    /// Opens a UDP socket at the first usable address of `addresses`. Port zero selects a free
-    /// port.
+    /// Opens a UDP socket at the first of `addresses` that the host can use. Port zero selects a
+    /// free port.
     ///
     /// # Errors
     /// Those of [`Net::bind`].
@@ -197,14 +204,16 @@ impl Net {
         try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
     }
 
-    /// Accepts flows to `destinations`, which need not be addresses of this host. Listeners and
-    /// sockets at the same address take precedence.
+    /// Creates a forwarder, which accepts flows to `destinations`. These need not be addresses of
+    /// this host. A listener or UDP socket that is bound to a destination gets its packets, and the
+    /// forwarder does not.
     ///
-    /// For the first packet of each flow, `hook` decides whether the flow is accepted. The host is
-    /// locked while `hook` runs, so `hook` must not use sockets of this network.
+    /// The host calls `hook` with the first packet of each flow. `hook` decides whether the flow is
+    /// accepted, rejected or deferred. The host is locked while `hook` runs, so `hook` must not use
+    /// sockets of this network.
     ///
     /// # Errors
-    /// `AddrInUse` if the network has a forwarder; `Unsupported` if it has several shards.
+    /// `AddrInUse` if the network already has a forwarder; `Unsupported` if it has several shards.
     pub fn forward(
         &self,
         destinations: Destinations,
@@ -217,10 +226,10 @@ impl Net {
         Ok(Forwarder::open(self.first(), destinations, options, hook)?)
     }
 
-    /// Returns a handle to this network whose calls about one interface apply to `interface`
-    /// ([`Builder::interface`]) instead of the first interface. These calls are [`Net::addresses`],
-    /// [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`] and
-    /// [`Net::dhcp_release`].
+    /// Returns a handle to this network for the interface with the number `interface`
+    /// ([`Builder::interface`]). Other handles concern the first interface. This makes a difference
+    /// for [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`]
+    /// and [`Net::dhcp_release`]; all other methods concern the whole network.
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -245,7 +254,8 @@ impl Net {
         Ok(net)
     }
 
-    /// Returns the numbers of the interfaces, which are the zones of their link-local addresses.
+    /// Returns the numbers of the interfaces. The number of an interface is also the zone of its
+    /// link-local addresses.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -254,7 +264,8 @@ impl Net {
     }
 
     /// Returns the addresses of the first interface, or of the interface that [`Net::on`] has
-    /// selected. Includes addresses in every state, and the link-local address.
+    /// selected. The result includes the link-local address, and addresses that are not usable,
+    /// such as duplicates.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -262,9 +273,10 @@ impl Net {
         self.on_interface(self.first(), |stack, _| stack.addresses().to_vec())
     }
 
-    /// Waits until duplicate address detection is complete for the addresses of the host, so that
-    /// they are usable. If the host takes addresses from routers, also waits until it has such an
-    /// address. [`Net::addresses`] reports an address that another host uses as a duplicate.
+    /// Waits until duplicate address detection has ended for all addresses of the host. If an
+    /// interface forms addresses from router advertisements, also waits until it has such an
+    /// address. An address that another host uses does not cause an error; [`Net::addresses`]
+    /// reports it as a duplicate.
     ///
     /// # Errors
     /// `TimedOut` after `timeout`; `NetworkDown` if the network has stopped.
@@ -272,8 +284,8 @@ impl Net {
         Ok(self.first().wait_for_addresses(timeout)?)
     }
 
-    /// Sorts destinations, such as the addresses of a name, by preference (RFC 6724 §6). A program
-    /// tries the first one first.
+    /// Sorts destinations, such as the addresses of a host name, by preference (RFC 6724 §6). A
+    /// program should try them in the resulting order.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -282,8 +294,8 @@ impl Net {
         Ok(())
     }
 
-    /// Adds an address, or renews its lifetimes if the interface has it already. The network of the
-    /// address gets a direct route.
+    /// Adds an address to the interface, or sets new lifetimes if the interface already has it.
+    /// Also adds a direct route to the network of the address.
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -307,9 +319,9 @@ impl Net {
         Ok(())
     }
 
-    /// Removes and returns an address. The connections of the address end at once with
-    /// `ConnectionAborted`, without a reset to the peer. Listeners and UDP sockets stay bound to
-    /// the address, and receive nothing until it is added again.
+    /// Removes an address from the interface, and returns it. Connections from the address end at
+    /// once with `ConnectionAborted`, without a reset to the peer. Listeners and UDP sockets stay
+    /// bound to the address, but receive nothing until it is added again.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -322,7 +334,8 @@ impl Net {
         Ok(removed)
     }
 
-    /// Returns the current DHCP lease ([`StackConfig::dhcp`]), or `None` before the first one.
+    /// Returns the current DHCP lease ([`StackConfig::dhcp`]). Returns `None` if the interface has
+    /// no lease.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -330,7 +343,8 @@ impl Net {
         self.on_interface(self.first(), |stack, _| stack.dhcp_lease().cloned())
     }
 
-    /// Releases the DHCP lease: the address goes back to the server, and its connections end.
+    /// Releases the DHCP lease: tells the server that the address is free, stops the DHCP client,
+    /// and removes the address. The connections from the address end.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -341,8 +355,9 @@ impl Net {
         Ok(())
     }
 
-    /// Adds a route, which replaces a route to the same destinations. Existing connections use the
-    /// new route for their packets, but keep the window clamp and the MTU of the old one.
+    /// Adds a route. It replaces an earlier added route with the same destinations, metric and
+    /// interface. Existing connections send their packets along the new route, but keep the window
+    /// clamp and the MTU of the route that it replaces.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -353,7 +368,8 @@ impl Net {
         Ok(())
     }
 
-    /// Removes and returns the route to exactly these destinations.
+    /// Removes the route whose prefix is exactly `destination`, and returns it. A route that the
+    /// host has learnt can also be removed.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -365,7 +381,8 @@ impl Net {
         Ok(removed)
     }
 
-    /// Returns the counters of the host, named as in /proc/net/snmp.
+    /// Returns the counters of the host, summed over its shards. The names are those in
+    /// /proc/net/snmp.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -383,8 +400,8 @@ impl Net {
         self.running.shards.len()
     }
 
-    /// Returns, for each shard, the counters of frames exchanged with other shards. Empty if there
-    /// is only one shard.
+    /// Returns for each shard how many frames it has handed over to other shards, and taken over
+    /// from them. Empty if there is only one shard.
     #[must_use]
     pub fn handovers(&self) -> Vec<Handovers> {
         self.running.watches.iter().map(HandoverWatch::look).collect()
@@ -404,16 +421,19 @@ impl Net {
     }
 
     /// Stops the network at once: resets its connections and joins its threads. Data that closed
-    /// sockets still had to send is lost; [`Net::finish`] sends it first.
+    /// sockets have not sent yet is lost. [`Net::finish`] sends this data before it stops the
+    /// network.
     pub fn shutdown(&self) {
         self.running.shutdown();
     }
 
-    /// Waits until closed sockets have nothing more to send, and then stops the network. Open
-    /// sockets are reset.
+    /// Stops the network after the data of closed sockets has been sent: waits until their
+    /// connections have ended or are in TIME-WAIT. Connections whose sockets are still open are
+    /// reset.
     ///
     /// # Errors
-    /// `TimedOut` if that takes longer than `timeout`; the network is stopped in any case.
+    /// `TimedOut` if the connections of closed sockets do not end within `timeout`. The network is
+    /// then stopped nevertheless.
     pub fn finish(&self, timeout: Duration) -> io::Result<()> {
         let deadline = Instant::now().checked_add(timeout);
         let shards = self.running.shards.iter();
@@ -423,7 +443,7 @@ impl Net {
         if is_idle?.contains(&false) { Err(Error::Unfinished(timeout).into()) } else { Ok(()) }
     }
 
-    /// Executes `call` on one shard, for the interface of this handle ([`Net::on`]).
+    /// Executes `call` on one shard, for the interface that [`Net::on`] has selected.
     fn on_interface<T>(
         &self,
         shard: &Shared,
@@ -435,8 +455,8 @@ impl Net {
         Ok(called.map_err(Error::from)?)
     }
 
-    /// Returns the first shard, which has the UDP sockets and the forwarder, and answers queries
-    /// about interfaces.
+    /// Returns the first shard. UDP sockets and the forwarder exist only there. All shards have the
+    /// same interfaces and addresses, so queries about them need only this shard.
     fn first(&self) -> &Arc<Shared> {
         &self.running.shards[usize::from(FIRST_SHARD)]
     }
@@ -448,15 +468,16 @@ impl fmt::Debug for Net {
     }
 }
 
-/// A running network. Dropping it stops the network.
+/// The shards and threads of a network, which all clones of a [`Net`] share. Dropping it stops the
+/// network.
 struct Running {
-    /// The host, or its shards: at least one.
+    /// The shards of the host. A host without shards counts as one.
     shards: Arc<[Arc<Shared>]>,
     watches: Vec<HandoverWatch>,
-    /// The threads of all shards. The lock is held while they are joined, so that a concurrent
-    /// `shutdown` also returns only after the threads have ended.
+    /// The threads of all shards. `shutdown` holds the lock while it joins them. So a concurrent
+    /// second call of `shutdown` also returns only after the threads have ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Number of connections opened, which selects the next shard.
+    /// Number of calls that opened a connection. It determines the shard of the next connection.
     next: AtomicUsize,
 }
 
@@ -465,8 +486,8 @@ impl Running {
         let mut threads = self.threads.lock();
         self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // Joining returns an error if the thread has panicked. It is ignored, because every
-            // call on a socket then reports that the network has ended by a panic.
+            // Joining returns an error if the thread has panicked. This error is ignored, because
+            // calls on sockets report that the network has ended by a panic.
             let _ = thread.join();
         }
     }

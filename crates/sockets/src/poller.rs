@@ -1,7 +1,7 @@
 //! Readiness of many non-blocking sockets: an event queue with a descriptor.
 //!
-//! A socket that may have become ready enters the queue. It does not enter again before the program
-//! has taken its event, so the queue is bounded by the number of registered sockets.
+//! A socket that may have become ready is added to the queue. It is not added a second time until
+//! the program has taken its event. So the queue has at most one entry for each registered socket.
 
 use crate::error::Error;
 use crate::forwarder::Forwarder;
@@ -18,20 +18,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bits for the directions of a registration, and of its pending events.
+/// Bits for directions: those in which a registration is interested, and those of its pending
+/// event.
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// The bit for a registration that has ended. Events that are still queued are dropped.
+/// The bit for a registration that has ended. Its event is not reported, even if it is already
+/// queued.
 const CANCELLED: u8 = 4;
 
 /// A queue of events of non-blocking sockets.
 ///
-/// Events are edge-triggered, as in mio: after an event, use the socket until a call fails with
-/// `WouldBlock`. Spurious events are possible. Sockets of several networks can share a queue.
+/// Events are edge-triggered, as in mio: after an event, the program must use the socket until a
+/// call fails with `WouldBlock`, because no other event announces the rest. An event can also
+/// arrive although the socket is not ready. Sockets of several networks can share a queue.
 ///
-/// A program without another event loop waits with [`Poller::wait`]. A program that has one
-/// registers the poller's descriptor there (`mio::unix::SourceFd(&poller.as_raw_fd())`, or poll and
-/// epoll). It calls [`Poller::take`] when the descriptor is readable.
+/// A program without an event loop of its own waits with [`Poller::wait`]. A program with an event
+/// loop registers the poller's descriptor there, with `mio::unix::SourceFd(&poller.as_raw_fd())`,
+/// or with poll or epoll. It calls [`Poller::take`] when the descriptor is readable.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -90,11 +93,11 @@ struct Queue {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Received data, the end of a stream, a new connection or a datagram.
+    /// Reports that there is received data, the end of a stream, a new connection or a datagram.
     Read,
-    /// Room for data to send.
+    /// Reports that there is room for data to send.
     Write,
-    /// Both directions.
+    /// Reports both.
     Both,
 }
 
@@ -120,7 +123,7 @@ pub enum Interest {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The token of the registration.
+    /// The token that the program passed to [`Poller::register`] for the socket.
     pub token: usize,
     /// Is there something to read or to accept?
     pub readable: bool,
@@ -138,9 +141,9 @@ impl Poller {
         Ok(Self { queue: Arc::new(Queue { ready: Mutex::default(), event }) })
     }
 
-    /// Registers a socket: events with this token report its readiness. If the socket is ready
-    /// already, the first event is queued at once. The registration ends when the last clone of the
-    /// socket is dropped.
+    /// Registers a socket: when the socket becomes ready, the poller reports an event with this
+    /// token. If the socket is already ready, an event is queued at once. The registration ends
+    /// when the last clone of the socket is dropped.
     ///
     /// # Errors
     /// `AlreadyExists` if the socket is registered already.
@@ -168,20 +171,21 @@ impl Poller {
         Ok(source.into().unsubscribe()?)
     }
 
-    /// Replaces the contents of `events` by the queued events. Does not wait.
+    /// Moves the queued events to `events`, whose previous contents are removed. Does not wait.
     pub fn take(&self, events: &mut Vec<Event>) {
         events.clear();
         let mut ready = self.queue.ready.lock();
         let mut count = [0; 8];
-        // The descriptor is an event counter, and reading it fails if it is zero. A notifier
-        // increments it only after it has queued its event and unlocked the queue. So an event may
-        // be queued although the counter is still zero. The error is therefore ignored.
+        // The descriptor is an event counter. Reading it fails if it is zero, and this error is
+        // ignored. The counter can be zero although an event is queued: a notifier queues its
+        // event, unlocks the queue, and only then increments the counter.
         let _ = rustix::io::read(&self.queue.event, &mut count);
         events.extend(ready.drain(..).filter_map(|registration| registration.take()));
     }
 
-    /// Waits for events, which replace the contents of `events`. After the timeout, `events` is
-    /// empty; `None` waits without limit.
+    /// Waits until there are events, and moves them to `events`, whose previous contents are
+    /// removed. If there is no event within the timeout, `events` is empty. A timeout of `None`
+    /// waits without limit.
     ///
     /// # Errors
     /// The error of the system if it cannot wait.
@@ -224,7 +228,7 @@ pub(crate) struct Registration {
     queue: Arc<Queue>,
     token: usize,
     interest: u8,
-    /// The directions to report. If any is set, the registration is in the queue.
+    /// The directions of the pending event. If any is set, the registration is in the queue.
     pending: AtomicU8,
 }
 
@@ -246,8 +250,9 @@ impl Registration {
             ready.len() == 1
         };
         if is_first {
-            // The descriptor is an event counter. The write fails only if the counter would
-            // overflow. Then the descriptor is readable anyway, and the poller wakes up.
+            // The descriptor is an event counter, and the write fails only if the counter would
+            // overflow. This error is ignored: a counter above zero makes the descriptor readable,
+            // so the poller wakes up anyway.
             let _ = rustix::io::write(&self.queue.event, &1_u64.to_ne_bytes());
         }
     }
@@ -267,7 +272,7 @@ impl Registration {
     }
 }
 
-/// A socket that can be registered with a [`Poller`]: a reference to any socket of this crate.
+/// A reference to a socket of any kind, for [`Poller::register`] and [`Poller::deregister`].
 ///
 /// ```
 /// use linerate_sockets::{Interest, Net, Poller, Source, StackConfig};
@@ -303,7 +308,8 @@ impl Source<'_> {
             Socket::Stream(stream) => stream.socket().subscribe(registration),
             Socket::Datagrams(socket) => socket.socket().subscribe(registration),
             Socket::Forwarder(forwarder) => forwarder.socket().subscribe(registration),
-            // A listener has a socket on each shard. These sockets share the registration.
+            // A listener consists of a socket on each shard. All of them report to this
+            // registration, so the program sees them as one socket.
             Socket::Listener(listener) => {
                 listener.sockets().iter().try_for_each(|socket| socket.subscribe(registration))
             }

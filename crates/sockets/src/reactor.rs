@@ -10,7 +10,8 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::thread;
 
-/// Maximum number of turns in which a stopping network sends its resets.
+/// Maximum number of turns of a network that stops. In these turns it sends the resets of its
+/// connections.
 const FINAL_TURNS: usize = 64;
 
 /// Counters of the threads of a network: turns, sleeps and wake-ups.
@@ -38,10 +39,11 @@ pub struct Activity {
     pub sleeps: u64,
     /// Number of times that an application thread woke the reactor because the host had new work.
     pub wake_ups: u64,
-    /// Number of times that an application thread waited, for a socket or for the end of a turn.
+    /// Number of times that an application thread waited for an event of a socket, or for the end
+    /// of a turn.
     pub waits: u64,
-    /// Number of bytes in freed buffers that the allocator was asked to return to the operating
-    /// system.
+    /// Number of bytes of freed buffers for which the reactor has asked the allocator to return
+    /// free memory to the operating system.
     pub returned_bytes: u64,
 }
 
@@ -52,8 +54,8 @@ pub(crate) struct Reactor<L> {
     pub(crate) links: Vec<InterfaceLink<L>>,
     pub(crate) waiter: Waiter,
     pub(crate) budget: Budget,
-    /// All shards of the host. If one stops, all of them stop: packets for a missing shard would be
-    /// lost.
+    /// All shards of the host. If one shard stops, the others must stop, too: packets that they
+    /// hand over to the stopped shard would be lost.
     pub(crate) shards: Arc<[Arc<Shared>]>,
 }
 
@@ -71,7 +73,8 @@ impl Activity {
 }
 
 impl<L: Link + Readiness> Reactor<L> {
-    /// Drives the host until the application stops it or a link fails. Returns the links.
+    /// Drives the host until the network stops: on request of the application, after an error of a
+    /// link, or because another shard has stopped. Returns the links.
     pub(crate) fn run(mut self) -> Vec<InterfaceLink<L>> {
         let guard = PanicGuard { shared: &self.shared, shards: &self.shards };
         let end = Self::run_loop(&self.shared, &mut self.links, &mut self.waiter, self.budget);
@@ -94,8 +97,9 @@ impl<L: Link + Readiness> Reactor<L> {
             }
             if let Some(why) = state.stop_reason {
                 Self::abort_sockets(&mut state, links, budget);
-                // The lock has been held since the connections were aborted. So a thread that sees
-                // an aborted connection also sees why the network has ended.
+                // The reason is recorded before the lock is released for the first time after the
+                // abort. So a thread that sees an aborted connection also sees why the network has
+                // ended.
                 state.mark_ended(why, shared.turned());
                 return why;
             }
@@ -113,16 +117,16 @@ impl<L: Link + Readiness> Reactor<L> {
             state.dispatch_events();
             shared.turned().notify_all();
             if turn.more {
-                // The host has more work, so the loop goes on. A fair unlock hands the lock to a
-                // waiting thread first. With an ordinary unlock, this loop could take it again at
-                // once.
+                // The host has more work, so the loop goes on without sleeping. A fair unlock hands
+                // the lock to an application thread that waits for it. After an ordinary unlock,
+                // this loop could take the lock again before that thread does.
                 MutexGuard::unlock_fair(state);
                 continue;
             }
             state.activity.sleeps += 1;
             drop(state);
             if let Some(freed) = freed_memory.take_due(now) {
-                // The lock is not held, because this call takes milliseconds.
+                // The lock was released before this call, because the call takes milliseconds.
                 return_free_memory();
                 shared.lock().activity.returned_bytes += freed as u64;
             }
@@ -132,13 +136,14 @@ impl<L: Link + Readiness> Reactor<L> {
         }
     }
 
-    /// Aborts all sockets, and sends the resets as far as the links have room for them.
+    /// Aborts all connections, closes all listeners, and sends the resets as far as the links have
+    /// room for them.
     fn abort_sockets(state: &mut State, links: &mut [InterfaceLink<L>], budget: Budget) {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
-            // An error means that the socket is closed already, and is ignored. An aborted
-            // connection keeps the data it has received, so the application can still read it.
+            // An error means that the socket is already closed, so it is ignored. An aborted
+            // connection keeps the data that it has received, so the application can still read it.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     state.stack.tcp_configure(now, handle, |connection| connection.abort(now))
@@ -157,7 +162,7 @@ impl<L: Link + Readiness> Reactor<L> {
     }
 }
 
-/// Requests the other shards to stop.
+/// Requests all shards except `own` to stop.
 fn stop_other_shards(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
     shards
         .iter()
@@ -165,8 +170,8 @@ fn stop_other_shards(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
         .for_each(|shard| shard.request_stop(why));
 }
 
-/// A guard that wakes all waiting threads if the reactor panics. Otherwise they would wait for
-/// ever.
+/// A guard that is dropped when the reactor ends. If the reactor has panicked, it wakes all
+/// application threads, which would otherwise wait for ever, and stops the other shards.
 struct PanicGuard<'a> {
     shared: &'a Arc<Shared>,
     shards: &'a [Arc<Shared>],

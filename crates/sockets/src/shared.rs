@@ -2,21 +2,23 @@
 //!
 //! Rules of locking:
 //!
-//! 1. One [`Mutex`] protects the host and its registry; each shard has its own. The condition
-//!    variables of the host and of its sockets belong to this lock. No thread holds the locks of
-//!    two shards.
-//! 2. A thread that holds the lock takes only the locks of an
-//!    [`EventCount`](crate::event_count::EventCount), or of a registration and the queue of its
+//! 1. One [`Mutex`] protects the host and its registry of sockets. With several shards, each has
+//!    its own lock, and no thread holds the locks of two shards. Threads that wait for a condition
+//!    variable of the host or of a socket release this lock meanwhile.
+//! 2. While a thread holds the lock, it takes only the locks of an
+//!    [`EventCount`](crate::event_count::EventCount), of a registration, and of the queue of a
 //!    poller. They come later in the lock order and are held briefly.
 //! 3. No thread blocks while it holds the lock, except on a condition variable, which releases it.
 //!    The reactor releases it before it waits for its link.
-//! 4. Application threads hold the lock as an [`Access`]. Before it releases the lock, an `Access`
-//!    dispatches the host's events to the sockets' waiters. If the host needs a turn that the
-//!    reactor has not scheduled, the `Access` also rings the doorbell. So no change to the host is
-//!    missed.
-//! 5. A thread checks its condition and begins to wait without releasing the lock in between, and
-//!    events are dispatched under the lock. So no wake-up is lost.
-//! 6. After each turn the reactor passes the lock to a waiting thread. The budget bounds a turn.
+//! 4. Application threads hold the lock as an [`Access`]. When it is dropped, it first dispatches
+//!    the host's events to the waiting threads, and then releases the lock. If the host needs a
+//!    turn earlier than the reactor has scheduled it, the `Access` then rings the doorbell, which
+//!    wakes the reactor. So the reactor handles every change that a call makes.
+//! 5. A thread that waits keeps the lock from the check of its condition until it waits, and events
+//!    are dispatched only under the lock. So no event occurs between the check and the wait, and no
+//!    wake-up is lost.
+//! 6. After each turn, the reactor passes the lock to a thread that waits for it. A turn is short,
+//!    because its budget limits the work.
 
 use crate::error::{End, Error};
 use crate::reactor::Activity;
@@ -32,14 +34,15 @@ use std::{thread, time};
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// The condition variable that is notified after each turn. Threads wait for it if no event of
-    /// a socket reports their condition.
+    /// The condition variable that is notified after each turn. Threads wait for it if their
+    /// condition is not announced by an event of a socket, such as the end of all closed
+    /// connections.
     turned: Condvar,
     doorbell: Doorbell,
 }
 
-/// Returns the value of [`State::last`] before the first turn. It makes the first turn due
-/// immediately.
+/// Returns the initial value of [`State::last`]. It says that a turn is due, so the reactor makes
+/// its first turn at once.
 fn before_first_turn() -> Turn {
     let mut turn = Turn::default();
     turn.more = true;
@@ -53,13 +56,14 @@ pub(crate) struct State {
     pub(crate) stack: Stack,
     pub(crate) registry: Registry,
     pub(crate) activity: Activity,
-    /// The result of the most recent turn. It includes the time at which the reactor will start the
-    /// next turn.
+    /// The result of the most recent turn, with the time at which the next turn is due. If a call
+    /// makes the host need a turn before that time, the reactor must be woken.
     pub(crate) last: Turn,
     /// The reason why the reactor must stop: a request of the application, an error of the link, or
     /// the end of another shard.
     pub(crate) stop_reason: Option<End>,
-    /// The reason why the reactor has stopped, if it has. The host does not change any more.
+    /// The reason why the reactor has stopped; `None` while it runs. After that, the host makes no
+    /// more turns.
     pub(crate) end: Option<End>,
 }
 
@@ -79,8 +83,8 @@ impl Shared {
     /// Locks the host for an application thread.
     ///
     /// # Errors
-    /// [`End::Panicked`], because the host may then be inconsistent. After any other end, sockets
-    /// can still be read.
+    /// [`End::Panicked`] after a panic, because the host may then be inconsistent. If the network
+    /// has ended for another reason, the lock is granted: received data can still be read.
     pub(crate) fn access(&self) -> Result<Access<'_>, Error> {
         let state = self.state.lock();
         match state.end {
@@ -104,26 +108,27 @@ impl Shared {
         &self.turned
     }
 
-    /// Requests the reactor to stop. If a stop was requested before, the first reason stays.
+    /// Requests the reactor to stop. If a stop was requested earlier, the reason of the earlier
+    /// request is kept.
     pub(crate) fn request_stop(&self, why: End) {
         if let Ok(mut access) = self.access() {
             access.stop_reason.get_or_insert(why);
         }
     }
 
-    /// Waits until closed sockets have nothing more to send. Returns false if `deadline` passes
-    /// before.
+    /// Waits until the connections of all closed sockets have ended or are in TIME-WAIT, and no
+    /// packet is queued. Returns false if that is not the case at `deadline`.
     ///
     /// # Errors
-    /// The reason why the host has stopped before.
+    /// The reason why the host has stopped, if it stops before that.
     pub(crate) fn wait_for_orphans(&self, deadline: Option<time::Instant>) -> Result<bool, Error> {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // Orphans are closed connections that still have data to send. A queued packet may be a
-            // datagram of a closed socket that waits for an ARP reply, for a few seconds at most.
-            // Packets do not record their socket, so this waits until no packet of any socket is
-            // queued.
+            // Orphans are connections that the application has closed, and that have neither ended
+            // nor reached TIME-WAIT. A queued packet may be a datagram of a closed socket, which
+            // waits for an ARP reply for a few seconds at most. Packets do not record their socket,
+            // so this waits until no packet of any socket is queued.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -135,7 +140,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the addresses of the host are usable.
+    /// Waits until the addresses of all interfaces are usable ([`Stack::is_addressed`]).
     ///
     /// # Errors
     /// [`Error::Unaddressed`] after `timeout`; the reason why the host has stopped before.
@@ -160,7 +165,8 @@ impl Shared {
 }
 
 impl State {
-    /// Returns the current time. Successive holders of the lock see times that never decrease.
+    /// Returns the current time. Because the caller holds the lock, a thread that takes the lock
+    /// later never gets an earlier time.
     #[allow(clippy::unused_self, reason = "having the state is having the lock")]
     pub(crate) fn now(&self) -> Instant {
         MonotonicClock.now()
@@ -196,14 +202,15 @@ pub(crate) struct Access<'a> {
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
-    /// Was the thread already panicking when it took the lock? Such a thread closes its sockets
-    /// while it unwinds, which is no sign of an inconsistent host.
+    /// Was the thread already panicking when it took the lock? Then it takes the lock to close its
+    /// sockets while it unwinds. Such a panic began outside the host, so the host is consistent.
     was_panicking: bool,
 }
 
 impl Access<'_> {
-    /// Waits for `condvar`, at most until `deadline`. Returns false if the deadline has passed. A
-    /// result of true does not guarantee that `condvar` was notified.
+    /// Waits until `condvar` is notified, at most until `deadline`. Returns false if the deadline
+    /// has passed. A result of true does not guarantee a notification, so callers check their
+    /// condition again.
     pub(crate) fn wait(&mut self, condvar: &Condvar, deadline: Option<time::Instant>) -> bool {
         self.publish_changes();
         self.wake_up.ring();
@@ -217,7 +224,8 @@ impl Access<'_> {
         }
     }
 
-    /// Dispatches events, and records whether the reactor has to be woken.
+    /// Dispatches the host's events to the waiting threads, and records whether the doorbell must
+    /// wake the reactor.
     fn publish_changes(&mut self) {
         self.state.dispatch_events();
         let state = &self.state;
@@ -246,8 +254,8 @@ impl DerefMut for Access<'_> {
 impl Drop for Access<'_> {
     fn drop(&mut self) {
         if thread::panicking() && !self.was_panicking {
-            // This thread panics, and began to do so while it held the lock. Its call may have left
-            // the host inconsistent, so the network ends.
+            // The panic of this thread began while it held the lock. Its call may have left the
+            // host inconsistent, so the network ends.
             self.state.mark_ended(End::Panicked, self.turned);
             self.wake_up.is_due = true;
         } else {
@@ -256,7 +264,8 @@ impl Drop for Access<'_> {
     }
 }
 
-/// A guard that wakes the reactor when it is dropped, if `is_due` is set.
+/// A guard that rings the doorbell when it is dropped, if `is_due` is set. The doorbell wakes the
+/// reactor.
 struct DoorbellGuard<'a> {
     doorbell: &'a Doorbell,
     is_due: bool,

@@ -1,4 +1,5 @@
-//! The common part of all sockets: a handle of the host, waiting threads, and timeouts.
+//! The common part of all sockets: the handle by which the host knows the socket, the threads that
+//! wait for it, and its timeouts.
 
 use crate::error::Error;
 use crate::event_count::EventCount;
@@ -17,8 +18,8 @@ pub(crate) trait Handle: Copy + fmt::Debug {
     /// Returns the identifier of the socket, which is unique among sockets of all kinds.
     fn id(self) -> SocketId;
 
-    /// Has the socket more data, connections or room for another waiting thread? True if that is
-    /// unknown.
+    /// Is there still data to read, a connection to accept, or room to write, so that another
+    /// waiting thread can continue? Also true if that is unknown.
     fn has_more(self, stack: &Stack, direction: Direction) -> bool;
 
     /// Closes the socket.
@@ -34,14 +35,15 @@ pub(crate) struct Socket<H: Handle> {
 }
 
 impl<H: Handle> Socket<H> {
-    /// Creates the socket of a new handle.
+    /// Creates the socket for a handle that the host has just returned.
     pub(crate) fn new(shared: &Arc<Shared>, state: &mut State, handle: H) -> Self {
         let waiters = state.registry.register(handle.id());
         Self::with_waiters(waiters, shared, handle)
     }
 
-    /// Creates the socket of a new handle on one of several shards. The events of the socket are
-    /// also counted in `events`, so that a thread can wait for the sockets of all shards.
+    /// Creates the socket of a new handle on one of several shards. Events of the socket also
+    /// increment `events`. If the sockets of all shards have one event count, a thread can wait for
+    /// all of them at once.
     pub(crate) fn with_events(
         events: &Arc<EventCount>,
         shared: &Arc<Shared>,
@@ -56,8 +58,8 @@ impl<H: Handle> Socket<H> {
         Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
     }
 
-    /// Reports events to a registration from now on. If the socket is ready already, also reports
-    /// that at once.
+    /// Starts to report events of the socket to a registration with a poller. If the socket is
+    /// already ready, reports that at once.
     ///
     /// # Errors
     /// [`Error::Registered`]; the error of [`Shared::access`].
@@ -74,7 +76,7 @@ impl<H: Handle> Socket<H> {
         Ok(())
     }
 
-    /// Ends the registration.
+    /// Stops to report events to the registration, if there is one.
     ///
     /// # Errors
     /// The error of [`Shared::access`].
@@ -84,7 +86,7 @@ impl<H: Handle> Socket<H> {
         Ok(())
     }
 
-    /// Executes `step` with the host locked. `step` must not wait.
+    /// Locks the host, and executes `step`, which must not wait.
     ///
     /// # Errors
     /// The error of `step`; the error of [`Shared::access`].
@@ -97,8 +99,8 @@ impl<H: Handle> Socket<H> {
         step(&mut access.stack, now).map_err(Into::into)
     }
 
-    /// Executes `step` with the host locked. Then wakes all threads that wait for this socket, so
-    /// that they check their conditions again.
+    /// Executes `step` like [`Socket::call`]. Then wakes all threads that wait for this socket,
+    /// because `step` may have fulfilled their conditions.
     ///
     /// # Errors
     /// Those of [`Socket::call`].
@@ -113,7 +115,8 @@ impl<H: Handle> Socket<H> {
         done
     }
 
-    /// Repeats `attempt` until its result is not `WouldBlock`, at most for the socket's timeout.
+    /// Repeats `attempt` until its result is not `WouldBlock`, at most for the timeout that the
+    /// application has set for this direction.
     ///
     /// # Errors
     /// Those of [`Socket::block_within`].
@@ -125,11 +128,12 @@ impl<H: Handle> Socket<H> {
         self.block_within(direction, self.timeouts.limit(direction), attempt)
     }
 
-    /// Repeats `attempt` until its result is not `WouldBlock`, and waits between the attempts.
+    /// Repeats `attempt` until its result is not `WouldBlock`. Between two attempts, waits for an
+    /// event of the socket in this direction, at most for the time in `limit`.
     ///
     /// # Errors
     /// The error of `attempt`; `WouldBlock` if `limit` forbids waiting; [`Error::TimedOut`] after
-    /// the time in `limit`; the reason why the host has stopped.
+    /// the time in `limit`; the reason why the host has stopped, if it has.
     pub(crate) fn block_within<T>(
         &self,
         direction: Direction,
@@ -138,13 +142,14 @@ impl<H: Handle> Socket<H> {
     ) -> Result<T, Error> {
         let (access, outcome) = self.wait(direction, limit, attempt)?;
         if self.handle.has_more(&access.stack, direction) {
-            // An event wakes one thread, but may announce more data, connections or room than this
-            // call has used. So the next thread that waits for the same direction is woken.
+            // An event wakes only one thread, which is this one. The event may announce more data,
+            // connections or room than this call has used. So the next thread that waits for this
+            // direction is woken.
             self.waiters.of(direction).notify_one();
         }
         match (outcome, access.end) {
-            // A network that ends aborts its sockets. The application learns the reason of the
-            // network's end, because the abort is only a consequence.
+            // A network that ends aborts its sockets, so the error of the call is only a
+            // consequence. The application gets the reason why the network has ended instead.
             (Err(HostError::Closed | HostError::Tcp(linerate_tcp::Error::Aborted)), Some(end)) => {
                 Err(end.into())
             }
@@ -152,8 +157,8 @@ impl<H: Handle> Socket<H> {
         }
     }
 
-    /// Repeats `attempt` until its result is not `WouldBlock`, and waits in between. Returns the
-    /// result, and the lock, which is still held.
+    /// Repeats `attempt` like [`Socket::block_within`]. Returns its result together with the lock,
+    /// which is still held.
     fn wait<T>(
         &self,
         direction: Direction,
@@ -164,9 +169,9 @@ impl<H: Handle> Socket<H> {
         let mut deadline = None;
         loop {
             if direction == Direction::Write {
-                // Once the network has ended, a write fails at once, because its data would never
-                // be sent. A read is attempted nevertheless, because data that has been received
-                // can still be read.
+                // After the network has ended, a write fails without an attempt, because its data
+                // would never be sent. A read is attempted, because data that has been received can
+                // still be read.
                 access.check_running()?;
             }
             let now = access.now();
@@ -180,8 +185,8 @@ impl<H: Handle> Socket<H> {
                 (WaitLimit::Within(timeout), None) => {
                     deadline = time::Instant::now().checked_add(timeout);
                 }
-                // The deadline is checked only after a failed attempt, and each wait is followed by
-                // an attempt. So data that arrived before the deadline is not missed.
+                // The deadline is checked only after an attempt that would block. So the last
+                // attempt is after the deadline, and data that arrived in time is read.
                 (WaitLimit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
                     return Err(Error::TimedOut(timeout));
                 }
@@ -197,8 +202,9 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // `close` may wait for the linger time, and the network may end meanwhile. A network
-            // that ends aborts all registered sockets, so the socket is unregistered only now.
+            // The socket is unregistered only after `close`, which may wait for the linger time. If
+            // the network ends meanwhile, it aborts all registered sockets, and must also abort
+            // this one.
             access.registry.remove(self.handle.id());
         }
     }

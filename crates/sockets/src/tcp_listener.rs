@@ -39,25 +39,28 @@ pub struct TcpListener {
     listeners: Arc<ShardListeners>,
 }
 
-/// The listeners of all shards, at the same address. There is at least one.
+/// The listeners that form one [`TcpListener`]: one on each shard, all at the same address. There
+/// is at least one.
 #[derive(Debug)]
 struct ShardListeners {
     sockets: Vec<Socket<ListenHandle>>,
-    /// Counts new connections on all shards. Threads in [`TcpListener::accept`] wait for the count
-    /// to change.
+    /// Counts the events of new connections on all shards. Threads in [`TcpListener::accept`] wait
+    /// until this count changes.
     events: Arc<EventCount>,
     timeouts: Timeouts,
-    /// Selects the listener that is examined first, in rotation.
+    /// Number of rounds over the listeners so far. It determines the listener with which the next
+    /// round starts, so that no shard is preferred.
     next: AtomicUsize,
 }
 
 impl ShardListeners {
-    /// Returns the listener whose shard selected the port. It is opened first and closed last.
+    /// Returns the listener on the first shard. It is opened first, so its shard selects the port
+    /// if the application passed port zero. It is closed last.
     fn first(&self) -> &Socket<ListenHandle> {
         &self.sockets[0]
     }
 
-    /// Returns all listeners, starting with the next one in rotation.
+    /// Returns all listeners. The start advances by one listener with each call.
     fn round_robin(&self) -> impl Iterator<Item = &Socket<ListenHandle>> {
         let begin = self.next.fetch_add(1, Ordering::Relaxed);
         (0..self.sockets.len())
@@ -119,7 +122,7 @@ impl TcpListener {
         let (limit, begun) = (timeouts.limit(Direction::Read), Instant::now());
         let deadline = match limit {
             WaitLimit::NoWait => Some(begun),
-            // If the clock cannot represent the deadline, there is no limit.
+            // If the time is so long that the clock cannot represent the deadline, there is none.
             WaitLimit::Within(time) => begun.checked_add(time),
             WaitLimit::Forever => None,
         };
@@ -127,8 +130,9 @@ impl TcpListener {
             let seen = events.count();
             for listener in self.listeners.round_robin() {
                 if let Some((socket, peer)) = accept_next(listener)? {
-                    // One event may announce several connections, but wakes one thread. So the next
-                    // waiting thread is woken to accept another one.
+                    // One event may announce several connections, but wakes only one thread, which
+                    // is this one. So the next waiting thread is woken, to accept another
+                    // connection.
                     events.notify_one();
                     return Ok((TcpStream::accepted(socket), peer));
                 }
@@ -147,8 +151,8 @@ impl TcpListener {
         Incoming { listener: self }
     }
 
-    /// Closes the listener, even if it has clones or waiting threads; their calls fail. `std::net`
-    /// has no such function.
+    /// Closes the listener and its clones. Calls of threads that wait in [`TcpListener::accept`]
+    /// fail. `std::net` has no such function.
     ///
     /// # Errors
     /// `NotConnected` if it was closed before.
@@ -168,9 +172,9 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?)
     }
 
-    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts both IP
-    /// versions unless [`ListenOptions::only_v6`] is set. It shows IPv4 addresses as IPv4-mapped
-    /// IPv6 addresses (`::ffff:192.0.2.1`).
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts connections
+    /// over both IP versions unless [`ListenOptions::only_v6`] is set. It reports the address of an
+    /// IPv4 peer as an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`).
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address; `NotConnected` after
@@ -196,24 +200,24 @@ impl TcpListener {
     /// Clones the listener. Clones share the timeout and the non-blocking mode.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { listeners: Arc::clone(&self.listeners) })
     }
 
-    /// Makes [`TcpListener::accept`] fail with `WouldBlock` instead of waiting. Accepted
-    /// connections are not affected.
+    /// Selects the non-blocking mode, in which [`TcpListener::accept`] fails with `WouldBlock`
+    /// instead of waiting. Accepted connections do not inherit the mode.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.listeners.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// Sets the timeout of [`TcpListener::accept`], which then fails with `WouldBlock`; `None`
-    /// waits without limit. Clones share it. `std::net` has no such function; the system's socket
-    /// option is `SO_RCVTIMEO`.
+    /// Sets the timeout of [`TcpListener::accept`] for the listener and its clones. A call that
+    /// waits longer fails with `WouldBlock`; `None` waits without limit. `std::net` has no such
+    /// function; the socket option of operating systems is `SO_RCVTIMEO`.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -221,9 +225,10 @@ impl TcpListener {
         Ok(self.listeners.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// Sets the configuration of connections whose SYN arrives from now on; `None` selects the
-    /// host's configuration. The size of the receive buffer, for example, determines the first
-    /// window and the window scale, so it must be known before the SYN-ACK is sent.
+    /// Sets the TCP configuration of connections whose SYN arrives from now on; `None` selects the
+    /// host's configuration. A configuration that is set on an accepted connection would come too
+    /// late: the size of the receive buffer, for example, determines the window scale in the
+    /// SYN-ACK.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
@@ -235,8 +240,8 @@ impl TcpListener {
     }
 }
 
-/// Accepts the connection that has waited longest on one shard. Returns `None` if no connection
-/// waits there.
+/// Accepts the connection that has waited longest on the shard of `listener`. Returns `None` if no
+/// connection waits there.
 fn accept_next(
     listener: &Socket<ListenHandle>,
 ) -> Result<Option<(Socket<TcpHandle>, SocketAddr)>, Error> {
@@ -251,8 +256,8 @@ fn accept_next(
     }
 }
 
-/// An iterator over incoming connections. It never ends; when the network has stopped, every item
-/// is an error.
+/// An iterator that accepts incoming connections ([`TcpListener::incoming`]). It never ends: after
+/// the network has stopped, every item is an error.
 ///
 /// ```
 /// use linerate_sockets::{Net, StackConfig};
@@ -286,16 +291,18 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// Always true: whether another connection or flow waits is not checked. Only pollers and
-    /// forwarders depend on this result, because the threads of a [`TcpListener`] wait for the
-    /// listeners of all shards together ([`EventCount`]).
+    /// Always true, because the host is not asked whether another connection or flow waits. This
+    /// wakes threads of a [`Forwarder`](crate::Forwarder) or a poller in vain at most. Threads of a
+    /// [`TcpListener`] do not depend on this result: they wait for the listeners of all shards
+    /// together ([`EventCount`]).
     fn has_more(self, _: &Stack, _: Direction) -> bool {
         true
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
         let now = access.now();
-        // This fails if the listener was shut down already.
+        // An error means that [`TcpListener::shutdown`] has closed the listener before, so it is
+        // ignored.
         let _ = access.stack.tcp_listen_close(now, self);
     }
 }

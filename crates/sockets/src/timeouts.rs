@@ -8,9 +8,9 @@ use std::time::Duration;
 /// The direction in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// Waits for data, the end of a stream, a connection or a datagram.
+    /// The thread waits for data, the end of a stream, a connection or a datagram.
     Read,
-    /// Waits for room in a buffer, or for a connection to open.
+    /// The thread waits for room in a send buffer, or for its own connection to open.
     Write,
 }
 
@@ -29,7 +29,8 @@ pub(crate) enum WaitLimit {
 #[derive(Debug, Default)]
 pub(crate) struct Timeouts {
     nonblocking: AtomicBool,
-    /// The timeouts of reads (`read`) and of writes (`write`) in nanoseconds. Zero means no limit.
+    /// The timeout of reads in nanoseconds; zero if there is none. `write` is the timeout of
+    /// writes.
     read: AtomicU64,
     write: AtomicU64,
 }

@@ -32,10 +32,10 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Queued datagrams are sent even after the socket is dropped.
+/// Datagrams that wait in the send queue when the socket is dropped are still sent.
 ///
-/// Calls on a connected socket fail with errors that the network reported about earlier datagrams,
-/// such as `ConnectionRefused`.
+/// ICMP messages about datagrams of a connected socket cause an error such as `ConnectionRefused`.
+/// The next call of a send or receive method returns this error.
 #[derive(Debug)]
 pub struct UdpSocket {
     pub(crate) socket: Arc<Socket<UdpHandle>>,
@@ -62,9 +62,9 @@ impl UdpSocket {
         Self { socket: Arc::new(socket) }
     }
 
-    /// Reports to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)) that its
-    /// destination is unreachable. `error` is the reason that the network reported to the
-    /// application.
+    /// Sends an ICMP message to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)),
+    /// which says that the destination is unreachable. `error` is the reason, which the application
+    /// knows from an error of its own socket to the destination.
     ///
     /// # Errors
     /// `NotConnected` if the socket does not belong to a forwarded flow, or if the flow has
@@ -74,8 +74,8 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, now| stack.forward_unreachable(now, handle, error))?)
     }
 
-    /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
-    /// fit into the buffer are discarded.
+    /// Waits for a datagram. Returns the number of bytes that were copied to `into`, and the
+    /// sender. Bytes of the datagram that do not fit into `into` are discarded.
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; an error that the network reported
@@ -116,8 +116,7 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Sends a datagram to the first of `addresses`. Waits while the queue of unsent packets is
-    /// full.
+    /// Sends a datagram to the first of `addresses`. Waits while the send queue has no room for it.
     ///
     /// # Errors
     /// `InvalidInput` for a datagram that is too long or an invalid destination; `WouldBlock` in
@@ -148,7 +147,8 @@ impl UdpSocket {
     }
 
     /// Sets the peer: the socket receives datagrams only from the peer, and [`UdpSocket::send`]
-    /// sends to the peer. The first valid address of `addresses` is taken.
+    /// sends to the peer. Tries `addresses` one after the other until one is a valid destination
+    /// with a route.
     ///
     /// # Errors
     /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.
@@ -175,8 +175,8 @@ impl UdpSocket {
     }
 
     /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? A socket at `[::]` exchanges datagrams over
-    /// both IP versions unless [`UdpOptions::only_v6`] is set. It shows IPv4 addresses as
-    /// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`).
+    /// both IP versions unless [`UdpOptions::only_v6`] is set. It reports the address of an IPv4
+    /// peer as an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`).
     ///
     /// # Errors
     /// `Unsupported` for a socket at an IPv4 address.
@@ -187,12 +187,13 @@ impl UdpSocket {
     /// Clones the socket. Clones share the timeouts and the non-blocking mode.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { socket: Arc::clone(&self.socket) })
     }
 
-    /// Sets the timeout of receiving; `None` waits without limit.
+    /// Sets the timeout of receiving, after which a call fails with `WouldBlock`; `None` waits
+    /// without limit.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -200,7 +201,8 @@ impl UdpSocket {
         Ok(self.socket.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// Sets the timeout of sending; `None` waits without limit.
+    /// Sets the timeout of sending, after which a call fails with `WouldBlock`; `None` waits
+    /// without limit.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -211,7 +213,7 @@ impl UdpSocket {
     /// Returns the timeout of receiving.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.socket.timeouts.timeout(Direction::Read))
     }
@@ -219,15 +221,15 @@ impl UdpSocket {
     /// Returns the timeout of sending.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.socket.timeouts.timeout(Direction::Write))
     }
 
-    /// Makes calls that would wait fail with `WouldBlock` instead.
+    /// Selects the non-blocking mode, in which calls fail with `WouldBlock` instead of waiting.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())
@@ -266,7 +268,8 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_fragmentation(self.socket.handle))?)
     }
 
-    /// Returns the MTU of the path to the peer in bytes, according to what is known so far.
+    /// Returns the path MTU to the peer in bytes: the MTU of the link, or a smaller value that a
+    /// router has reported.
     ///
     /// # Errors
     /// `NotConnected`, or the reason why there is no path.
@@ -274,7 +277,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, now| stack.udp_path_mtu(now, self.socket.handle))?)
     }
 
-    /// Sets the TTL or hop limit of datagrams to single hosts, by default 64.
+    /// Sets the TTL (IPv4) or hop limit (IPv6) of datagrams to unicast addresses, by default 64.
     ///
     /// # Errors
     /// `InvalidInput` for zero and above 255.
@@ -284,7 +287,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_set_hops(self.socket.handle, hops))?)
     }
 
-    /// Returns the TTL or hop limit of datagrams to single hosts.
+    /// Returns the TTL or hop limit of datagrams to unicast addresses.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -292,9 +295,9 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_hops(self.socket.handle))?.into())
     }
 
-    /// Sends `data` to the first of `addresses` as datagrams of `segment` bytes, of which the last
-    /// may be shorter. Waits while the queue of unsent packets has no room for all of them. Returns
-    /// the length of `data`.
+    /// Divides `data` into datagrams of `segment` bytes, of which the last may be shorter, and
+    /// sends them to the first of `addresses`. Waits while the send queue has no room for all of
+    /// them. Returns the length of `data`.
     ///
     /// # Errors
     /// Those of [`UdpSocket::send_to`].
@@ -329,8 +332,9 @@ impl Handle for UdpHandle {
     fn has_more(self, stack: &Stack, direction: Direction) -> bool {
         match direction {
             Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // An event that the send queue has room wakes one thread. The room may suffice for
-            // several waiting sends, so the thread that has sent wakes the next one.
+            // An event wakes one thread when the send queue has room. The room may suffice for
+            // other waiting threads, and the host is not asked. So a thread that has sent always
+            // wakes the next one.
             Direction::Write => true,
         }
     }

@@ -17,19 +17,19 @@ pub(crate) enum SocketId {
     Udp(UdpHandle),
 }
 
-/// The condition variables on which threads wait to read from one socket, or to write to it.
-/// Threads that use them hold the lock of the host.
+/// The condition variables for one socket: threads wait on `read` to read, and on `write` to write.
+/// The lock of the host protects them.
 ///
 /// An event wakes one thread. If that thread leaves data or room for other threads, it wakes the
-/// next one. Waking all would make ten threads that wait for one datagram compete for the lock,
-/// nine of them in vain. Events that affect all threads, such as the end of a connection, wake all
-/// of them.
+/// next one. Suppose ten threads wait for a datagram: if its arrival woke all of them, nine would
+/// take the lock in vain. Events that concern all threads, such as the end of a connection, wake
+/// all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     read: Condvar,
     write: Condvar,
-    /// The event count of a listener, for threads that wait for the sockets of all shards together.
-    /// Other sockets have none.
+    /// The event count of a listener, on which threads wait for the sockets of all shards together.
+    /// `None` for all other sockets.
     events: Option<Arc<EventCount>>,
     /// The registration with a [`Poller`](crate::Poller), if there is one.
     registration: Mutex<Option<Arc<Registration>>>,
@@ -61,7 +61,7 @@ impl Waiters {
         }
     }
 
-    /// Sets the registration. Returns false if there is one already.
+    /// Sets the registration. Returns false, and changes nothing, if the socket already has one.
     pub(crate) fn subscribe(&self, registration: &Arc<Registration>) -> bool {
         let mut known = self.registration.lock();
         let is_new = known.is_none();
@@ -76,11 +76,12 @@ impl Waiters {
     }
 }
 
-/// The waiting threads of all sockets of a host.
+/// The registered sockets of a host, with the threads that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: HashMap<SocketId, Arc<Waiters>>,
-    /// The forwarder of the host, if there is one.
+    /// The handle of the host's forwarder, if there is one. It is registered like that of a
+    /// listener.
     forwarder: Option<ListenHandle>,
 }
 
@@ -98,8 +99,9 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
-        // A map with few sockets but much capacity is shrunk. Since it was shrunk before, many
-        // sockets have been removed, so the cost for each removal is small.
+        // A map that is almost empty is shrunk, which frees memory. Shrinking takes time, but
+        // happens only after most of the sockets have been removed. So its cost per removal is
+        // small.
         if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
             self.sockets.shrink_to(2 * self.sockets.len());
         }
@@ -112,17 +114,19 @@ impl Registry {
         self.forwarder.is_some()
     }
 
-    /// Records the forwarder of the host, which is registered as a listener.
+    /// Records the handle of the host's forwarder: the listener that accepts connections to any
+    /// address.
     pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
         self.forwarder = Some(forwarder);
     }
 
-    /// Wakes the threads that wait for a new flow of the forwarder, or for a flow that has ended.
+    /// Dispatches the events of the forwarder. Wakes a thread that waits for a new flow, and the
+    /// threads that wait for datagrams of a flow that has expired.
     pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // An ended flow is an expired UDP flow or a cancelled handshake. Threads may wait for
-            // datagrams of a flow, but none waits on a handshake. The application learns of a
-            // cancelled handshake when its answer fails.
+            // There are two events: a UDP flow has expired, or a deferred handshake was cancelled.
+            // Threads may wait for datagrams of the UDP flow, so they are woken. No thread waits
+            // for a handshake: the application learns of its end when it accepts or rejects it.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_all(SocketId::Udp(flow));
             }
@@ -142,7 +146,8 @@ impl Registry {
         self.sockets.values().for_each(|waiters| waiters.wake_all());
     }
 
-    /// Wakes the threads that wait for the event. Events without waiting threads are ignored.
+    /// Wakes one thread that waits for the event, or all of them, depending on the event. Does
+    /// nothing if no thread waits for it.
     pub(crate) fn dispatch(&self, event: &Event, stack: &Stack) {
         match *event {
             Event::Tcp(handle, event) => self.dispatch_tcp(handle, event, stack),
@@ -168,8 +173,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake_one(id, Direction::Write);
             }
-            // No call has to continue because of the other events. A temporary problem, a new path
-            // MTU, and too little room to be worth a write leave a waiting call waiting.
+            // The other events do not let a waiting call continue: a temporary problem, a new path
+            // MTU, or too little room in the send buffer.
             _ => {}
         }
     }
@@ -187,9 +192,9 @@ impl Registry {
     }
 }
 
-/// Is at least a third of the send buffer free, so that waking the writer is worthwhile? A writer
-/// that every acknowledgement woke would write one segment at a time. If less is free, a later
-/// acknowledgement causes another event, before the buffer is empty.
+/// Is at least a third of the send buffer free? Only then is it worthwhile to wake the writer: if
+/// every acknowledgement woke it, it would write one segment at a time. If less is free now, a
+/// later acknowledgement will cause another event before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

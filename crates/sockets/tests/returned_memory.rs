@@ -1,5 +1,5 @@
-//! Checks that the memory of closed connections returns to the operating system. This test needs
-//! its own process, because it measures the resident memory of the whole process.
+//! Checks that the memory of closed connections returns to the operating system. The test measures
+//! the resident memory of its process, so no other test may run in this process.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 #![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
@@ -14,11 +14,11 @@ use std::{fs, thread};
 const CONNECTIONS: usize = 2_000;
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 
-/// Minimum number of bytes that the buffers of all connections hold together before they are freed.
+/// Minimum number of bytes in the buffers of all connections together, when they are full.
 const HELD: usize = 192 << 20;
 
-/// Maximum number of freed bytes that each network may keep. It returns memory to the operating
-/// system only when more bytes than these have been freed.
+/// Maximum number of freed bytes that a network may keep. Each network returns freed memory to the
+/// operating system only when it is at least this much.
 const KEPT: usize = 16 << 20;
 
 /// Returns the resident memory of this process, in bytes.
@@ -33,7 +33,8 @@ fn network(link: MemoryLink, number: u8) -> Net {
     Net::builder(link, config).start().unwrap()
 }
 
-/// Writes until the buffers are full. Returns the number of bytes written.
+/// Writes until the send buffer of the stream and the receive buffer of its peer are full. Returns
+/// the number of bytes written.
 fn fill(stream: &mut TcpStream) -> usize {
     let mut written = 0;
     loop {
@@ -67,9 +68,9 @@ fn what_two_thousand_connections_held_is_returned_to_the_system() {
     assert!(full - opened >= HELD, "{opened} bytes before, {full} with full buffers");
     drop((streams, ends));
 
-    // No application has read, so all written data (`held` bytes) was in the buffers when the
-    // streams were dropped. It must be returned to the system, but each of the two networks may
-    // keep up to `KEPT` bytes of free memory.
+    // No application has read, so the buffers contained all written data (`held` bytes) when the
+    // streams were dropped. The networks must return this memory, but each of the two may keep up
+    // to `KEPT` bytes.
     let returned = || server.activity().returned_bytes + client.activity().returned_bytes;
     while returned() < (held - 2 * KEPT) as u64 {
         thread::yield_now();

@@ -11,7 +11,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 const LARGEST_COPY: usize = 256 << 10;
 
 impl TcpStream {
-    /// Copies data like a read, but leaves it in the receive buffer.
+    /// Copies received data to `into` like [`Read::read`], but leaves it in the receive buffer, so
+    /// that the next read returns it again.
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
@@ -27,9 +28,10 @@ impl TcpStream {
             .block(Direction::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
     }
 
-    /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns the length
-    /// of the prefix. The connection keeps a reference to the bytes until the peer has acknowledged
-    /// them. Data shorter than 4 KiB is copied.
+    /// Writes as many bytes of `data` as the send buffer has room for, without copying them.
+    /// Removes the written bytes from `data`, and returns their number. The connection keeps a
+    /// reference to the bytes until the peer has acknowledged them. Data shorter than 4 KiB is
+    /// copied.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};
@@ -60,7 +62,8 @@ impl TcpStream {
     /// zero.
     ///
     /// On links that pass their receive buffers to the host, such as TAP with offloads, the data is
-    /// not copied. The result then keeps a buffer of up to twice its size alive.
+    /// not copied. The result then refers to a receive buffer of up to twice the length of the
+    /// result. This memory is freed only when the result is dropped.
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
@@ -72,7 +75,8 @@ impl TcpStream {
             .block(Direction::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
     }
 
-    /// Reads into the buffers in their order, as far as there is data.
+    /// Fills the buffers one after the other with received data, until there is no more data or 256
+    /// KiB have been read. Waits if there is no data at all.
     fn receive(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         if buffers.iter().all(|buffer| buffer.is_empty()) {
             return Ok(0);
@@ -95,9 +99,10 @@ impl TcpStream {
         })?)
     }
 
-    /// Writes `data` like [`Write::write`], and announces that more follows (`MSG_MORE`). A partial
-    /// segment is held back until a write without this flag, until an acknowledgement of new data,
-    /// or until nothing has been in flight for one retransmission timeout (RTO).
+    /// Writes `data` like [`Write::write`], and announces that the application will write more
+    /// (`MSG_MORE`). A partial segment at the end is therefore not sent yet. It is sent after a
+    /// write without this announcement, or after an acknowledgement of new data. It is also sent if
+    /// nothing has been in flight for one retransmission timeout (RTO).
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
@@ -106,8 +111,9 @@ impl TcpStream {
         self.send(&[IoSlice::new(data)], Some(Connection::expect_more))
     }
 
-    /// Writes `data` like [`Write::write`], and ends a record if all of it was written (`MSG_EOR`):
-    /// no segment contains data from both sides of the boundary.
+    /// Writes `data` like [`Write::write`], and marks its end as the end of a record (`MSG_EOR`):
+    /// no segment contains data from both sides of a mark. If only a part of `data` was written,
+    /// there is no mark.
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
@@ -116,15 +122,17 @@ impl TcpStream {
         self.send(&[IoSlice::new(data)], Some(Connection::end_record))
     }
 
-    /// Writes the pieces in their order, as far as there is room. Calls `mark` if all of them were
-    /// written.
+    /// Writes the pieces one after the other, as far as the send buffer has room, at most 256 KiB.
+    /// If all pieces were written completely, also applies `mark` to the connection. Waits if there
+    /// is no room at all.
     fn send(&self, pieces: &[IoSlice<'_>], mark: Option<fn(&mut Connection)>) -> io::Result<usize> {
         let handle = self.socket.handle;
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
         let is_nothing = wanted == 0;
         Ok(self.socket.block(Direction::Write, |state, now| {
             let mut written = 0;
-            // An empty write is attempted too: it fails if the connection has ended.
+            // Empty pieces are skipped. But if all pieces are empty, they are passed to the host,
+            // which returns an error if the connection has ended.
             for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
                 let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
                 let count = state.stack.tcp_write(now, handle, piece)?;
@@ -160,7 +168,7 @@ impl Write for &TcpStream {
         self.send(pieces, None)
     }
 
-    /// Does nothing: the host sends the data in its send buffer by itself.
+    /// Does nothing: the host sends written data without a flush.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

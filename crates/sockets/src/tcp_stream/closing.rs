@@ -23,8 +23,9 @@ impl Handle for TcpHandle {
     fn close(self, access: &mut Access<'_>, shared: &Shared) {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
-        // `is_in_time` is false if the linger time has passed. Both calls fail only if the
-        // connection was closed before. That is impossible, because no other socket has its handle.
+        // If `is_in_time` is false, data was still unacknowledged at the end of the linger time, so
+        // the connection is reset. Both calls fail only if the handle was closed before. That is
+        // impossible, because no other socket has this handle.
         let _ = if is_in_time {
             access.stack.tcp_close(now, self)
         } else {
@@ -33,13 +34,14 @@ impl Handle for TcpHandle {
     }
 }
 
-/// If the application has set a linger time, waits until the peer has acknowledged everything
-/// including our FIN. Returns false if the linger time has passed before that.
+/// If the application has set a linger time, closes the sending direction and waits. Returns true
+/// if the peer has acknowledged all data and our FIN, or if there is no linger time. Returns false
+/// if the linger time has passed or the network has ended before that.
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();
-    // An error means that the sending direction was shut down before. The FIN was queued then, so
-    // the error is ignored.
+    // An error means that the application has already shut the sending direction down. The FIN was
+    // queued at that time, so the error is ignored.
     let _ = access.stack.tcp_shutdown_write(now, handle);
     let deadline = time::Instant::now().checked_add(linger);
     let mut in_time = true;
@@ -49,8 +51,8 @@ fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: 
     !has_unacknowledged(handle, &access.stack)
 }
 
-/// Returns the linger time. `None` if there is nothing to wait for: the time is unset or zero, or
-/// unread data will reset the connection in any case.
+/// Returns the linger time for which closing waits. Returns `None` if closing does not wait: the
+/// time is unset or zero, or there is unread data, because of which closing resets the connection.
 fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
     let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
     let linger: Duration = connection.linger()?.into();

@@ -1,6 +1,6 @@
-//! A TCP connection that is used like `std::net::TcpStream`. This file has opening and options.
-//! Rarer options are in `uncommon_options`, reading and writing in `bytes`, and closing in
-//! `closing`.
+//! A TCP connection that is used like `std::net::TcpStream`. This file contains opening, and the
+//! common options. The submodules contain rarer options (`uncommon_options`), reading and writing
+//! (`bytes`), and closing (`closing`).
 
 mod bytes;
 mod closing;
@@ -59,8 +59,8 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Opens a connection to `peer`, with `first` in the send buffer before the SYN leaves. Returns
-    /// how many bytes of `first` fitted.
+    /// Opens a connection to `peer`. Writes `first` to the send buffer before the SYN is sent.
+    /// Returns the stream, and how many bytes of `first` fitted into the buffer.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         peer: SocketAddr,
@@ -93,7 +93,7 @@ impl TcpStream {
         &self.socket
     }
 
-    /// Creates the stream of an accepted connection.
+    /// Creates the stream of a connection that a listener or a forwarder has accepted.
     pub(crate) fn accepted(socket: Socket<TcpHandle>) -> Self {
         Self { socket: Arc::new(socket) }
     }
@@ -119,14 +119,14 @@ impl TcpStream {
     /// Clones the stream. Clones share the timeouts and the non-blocking mode.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { socket: Arc::clone(&self.socket) })
     }
 
-    /// Closes one direction or both. Closing the sending direction sends a FIN after the written
-    /// data. Closing the receiving direction wakes threads that wait to read; they see the end of
-    /// the stream. Data that the peer sends after that is discarded.
+    /// Closes one direction of the connection or both. Closing the sending direction sends a FIN
+    /// after the written data. After the receiving direction is closed, reads return the end of the
+    /// stream, also those that are already waiting. Data that the peer sends later is discarded.
     ///
     /// # Errors
     /// `NotConnected` if the connection has ended.
@@ -146,8 +146,8 @@ impl TcpStream {
         })?)
     }
 
-    /// Sets the timeout of reads; `None` waits without limit. A read that takes longer fails with
-    /// `WouldBlock`, as in `std::net` on Unix.
+    /// Sets the timeout of reads; `None` waits without limit. If no data arrives within the
+    /// timeout, a read fails with `WouldBlock`, as in `std::net` on Unix.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -155,8 +155,8 @@ impl TcpStream {
         Ok(self.socket.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// Sets the timeout of writes; `None` waits without limit. A write that takes longer fails with
-    /// `WouldBlock`.
+    /// Sets the timeout of writes; `None` waits without limit. If there is no room in the send
+    /// buffer within the timeout, a write fails with `WouldBlock`.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -167,7 +167,7 @@ impl TcpStream {
     /// Returns the timeout of reads.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.socket.timeouts.timeout(Direction::Read))
     }
@@ -175,23 +175,23 @@ impl TcpStream {
     /// Returns the timeout of writes.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.socket.timeouts.timeout(Direction::Write))
     }
 
-    /// Makes calls that would wait fail with `WouldBlock` instead. A call that is already waiting
-    /// is not affected.
+    /// Selects the non-blocking mode, in which calls fail with `WouldBlock` instead of waiting. A
+    /// call that is already waiting continues to wait.
     ///
     /// # Errors
-    /// None; `std::net` has a system call here that can fail.
+    /// None. The result type is that of `std::net`, where a system call can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// Disables Nagle's algorithm: partial segments are sent at once, although earlier data is
-    /// unacknowledged (`TCP_NODELAY`).
+    /// Disables Nagle's algorithm (`TCP_NODELAY`): a partial segment is sent at once. With Nagle's
+    /// algorithm, it would wait while earlier data is unacknowledged.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -207,8 +207,9 @@ impl TcpStream {
         self.inspect(Connection::no_delay)
     }
 
-    /// Fixes the size of the send buffer (`SO_SNDBUF`), which is tuned automatically otherwise. If
-    /// the buffer grows, threads that wait for room continue.
+    /// Sets the size of the send buffer (`SO_SNDBUF`). From then on, the host does not tune the
+    /// size automatically. Threads that wait for room in the buffer continue if a larger size
+    /// provides it.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -219,9 +220,9 @@ impl TcpStream {
         })?)
     }
 
-    /// Fixes the size of the receive buffer (`SO_RCVBUF`), which is tuned automatically otherwise.
-    /// To limit the first window too, set the size in the configuration before the connection is
-    /// opened.
+    /// Sets the size of the receive buffer (`SO_RCVBUF`). From then on, the host does not tune the
+    /// size automatically. The window that the SYN or SYN-ACK offered was based on the size before
+    /// this call. To limit that window too, set the size in the configuration of the connection.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -247,9 +248,10 @@ impl TcpStream {
 
     /// Sets how long closing waits until the peer has acknowledged everything (`SO_LINGER`).
     ///
-    /// `None`, the default, does not wait; the host sends the remaining data in the background.
-    /// Zero resets the connection, and unsent data is lost. Otherwise closing waits, and resets the
-    /// connection if the time was too short.
+    /// With `None`, the default, closing does not wait, and the host sends the remaining data in
+    /// the background. With zero, closing resets the connection, and unsent data is lost. With any
+    /// other time, closing waits, and resets the connection if data is still unacknowledged after
+    /// that time.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -265,8 +267,9 @@ impl TcpStream {
         Ok(self.inspect(Connection::linger)?.map(Into::into))
     }
 
-    /// Sets keep-alive probes: the host probes an idle peer, and ends the connection with
-    /// `TimedOut` if the peer does not answer. `None` disables the probes.
+    /// Enables keep-alive probes: while nothing arrives from the peer, the host sends probes, and
+    /// ends the connection with `TimedOut` if the peer does not answer them. `None` disables the
+    /// probes.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -286,9 +289,10 @@ impl TcpStream {
         self.inspect(Connection::keep_alive)
     }
 
-    /// Ends the connection with `TimedOut` when written data has been unacknowledged for `timeout`,
-    /// whether the peer is silent or keeps its window closed (`TCP_USER_TIMEOUT`). By default the
-    /// connection to a silent peer ends after 15 minutes.
+    /// Sets the user timeout (`TCP_USER_TIMEOUT`). When written data has been unacknowledged for
+    /// `timeout`, the connection ends with `TimedOut`, whether the peer is silent or keeps its
+    /// window closed. Without a user timeout, the connection to a silent peer ends after 15 minutes
+    /// by default.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -303,8 +307,8 @@ impl TcpStream {
         })?)
     }
 
-    /// Returns the user timeout that the application set, or that the peer requested where the
-    /// configuration allows it (RFC 5482).
+    /// Returns the user timeout that the application has set, or the one that the peer has
+    /// requested. A request of the peer counts only if the configuration allows it (RFC 5482).
     ///
     /// # Errors
     /// If the network has panicked.
@@ -312,7 +316,8 @@ impl TcpStream {
         Ok(self.inspect(Connection::user_timeout)?.map(Into::into))
     }
 
-    /// Returns the error that ended the connection, if there is one. Later calls return it again.
+    /// Returns the error that ended the connection, if there is one. Unlike the method of
+    /// `std::net`, this method does not clear the error: the next call returns it again.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -374,14 +379,14 @@ impl TcpStream {
     }
 }
 
-/// Returns the result of opening a connection. The error is `WouldBlock` while opening is in
-/// progress.
+/// Returns whether a connection was opened: `Ok` if it was, or the error that prevented it. Returns
+/// the error `WouldBlock` while the handshake is in progress.
 pub(crate) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // A closed connection without an error was opened, and has ended normally since then. So
-        // opening it has succeeded, and the application can still read what it received.
+        // A closed connection without an error was open and has ended in an orderly way. So opening
+        // it has succeeded, and the application can still read what it received.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

@@ -11,7 +11,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 impl TcpStream {
-    /// Sets the time to live of packets from now on. The default is 64.
+    /// Sets the time to live (IPv4) or hop limit (IPv6) of the packets that the connection sends
+    /// from now on. The default is 64.
     ///
     /// # Errors
     /// `InvalidInput` for zero, and above 255.
@@ -23,7 +24,7 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_set_ttl(self.socket.handle, valid))?)
     }
 
-    /// Returns the time to live of packets.
+    /// Returns the time to live or hop limit of packets that the connection sends.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -31,8 +32,9 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_ttl(self.socket.handle))?.into())
     }
 
-    /// Sets the differentiated services code point of packets from now on (RFC 2474). Set it before
-    /// the connection sends data, because packets of different classes can overtake each other.
+    /// Sets the differentiated services code point (RFC 2474) of the packets that the connection
+    /// sends from now on. Set it before the connection sends data: packets with different code
+    /// points can overtake each other, which looks like reordering.
     ///
     /// # Errors
     /// `InvalidInput` above 63.
@@ -44,7 +46,7 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_set_type_of_service(handle, service))?)
     }
 
-    /// Returns the differentiated services code point of packets.
+    /// Returns the differentiated services code point of packets that the connection sends.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -53,8 +55,9 @@ impl TcpStream {
     }
 
     /// Selects whether partial segments are held back (`TCP_CORK`), so that several small writes
-    /// leave together. A held-back segment is sent when corking is switched off, when the stream is
-    /// closed, and when nothing has been in flight for one retransmission timeout (RTO).
+    /// share a segment. A partial segment is sent when this option is switched off, or when the
+    /// stream is closed. It is also sent if nothing has been in flight for one retransmission
+    /// timeout (RTO).
     ///
     /// # Errors
     /// If the network has panicked.
@@ -62,7 +65,7 @@ impl TcpStream {
         self.configure(|connection| connection.set_cork(cork))
     }
 
-    /// Are partial segments held back?
+    /// Are partial segments held back ([`TcpStream::set_cork`])?
     ///
     /// # Errors
     /// If the network has panicked.
@@ -70,9 +73,10 @@ impl TcpStream {
         self.inspect(Connection::cork)
     }
 
-    /// Sets the number of unsent bytes from which on writes wait (`TCP_NOTSENT_LOWAT`). A low limit
-    /// lets the application decide late what it sends next. With `None`, the default, only the size
-    /// of the send buffer limits unsent bytes.
+    /// Limits the number of unsent bytes (`TCP_NOTSENT_LOWAT`): writes wait while `bytes` or more
+    /// are unsent. With a low limit, the application writes data only shortly before it is sent, so
+    /// it can decide late what to send. With `None`, the default, only the size of the send buffer
+    /// limits unsent bytes.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -83,7 +87,7 @@ impl TcpStream {
         })?)
     }
 
-    /// Returns the limit of unsent bytes, if it is set.
+    /// Returns the limit of unsent bytes, or `None` if there is none.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -92,9 +96,9 @@ impl TcpStream {
     }
 
     /// Limits the rate at which the connection sends, in bytes of data per second
-    /// (`SO_MAX_PACING_RATE`). The connection then sends bursts at even intervals: one millisecond
-    /// of data each, but at least two segments. With `None`, the default, only congestion control
-    /// and the windows limit the rate.
+    /// (`SO_MAX_PACING_RATE`). The connection then sends bursts at even intervals. A burst has as
+    /// much data as the rate allows in one millisecond, but at least two segments. With `None`, the
+    /// default, only congestion control and the windows limit the rate.
     ///
     /// # Errors
     /// `InvalidInput` for zero.
@@ -118,7 +122,7 @@ impl TcpStream {
         Ok(rate.map(|rate| rate.bits_per_second() / 8))
     }
 
-    /// Sets how long the host waits for the peer's FIN after this stream was dropped
+    /// Sets how long the host waits in FIN-WAIT-2 for the peer's FIN after this stream was dropped
     /// (`TCP_LINGER2`). `None` selects the value of the configuration.
     ///
     /// # Errors
@@ -127,7 +131,8 @@ impl TcpStream {
         self.configure(|connection| connection.set_orphan_timeout(timeouts.map(Into::into)))
     }
 
-    /// Returns how long the host waits for the peer's FIN after this stream was dropped.
+    /// Returns how long the host waits in FIN-WAIT-2 for the peer's FIN after this stream was
+    /// dropped.
     ///
     /// # Errors
     /// If the network has panicked.

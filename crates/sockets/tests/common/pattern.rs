@@ -1,22 +1,23 @@
-//! A byte pattern that depends on the position, so that lost, duplicated or moved bytes are
-//! detected.
+//! Test data in which each byte depends on its position in the stream, so that lost, duplicated or
+//! moved bytes are detected.
 
 use std::io::{Read, Write};
 
 /// The period of the pattern in bytes. It is a prime number, so no buffer size is a multiple of it.
-/// Data that is displaced by the size of a buffer thus differs from the pattern.
+/// If a bug displaces data by the size of a buffer, the data thus differs from the pattern.
 const PERIOD: usize = 65_521;
 
-/// Number of bytes in each write and read. It is not a multiple of any buffer size.
+/// Number of bytes in each write and read. No buffer size is a multiple of it, so reads and writes
+/// cross the ends of buffers.
 const PIECE: usize = 60_007;
 
-/// Returns two periods of the pattern, so that any `PIECE` bytes of the pattern are a slice of
-/// them.
+/// Returns two periods of the pattern. So `PIECE` bytes of the pattern that begin at any position
+/// are a slice of the result.
 fn table() -> Vec<u8> {
     (0..2 * PERIOD).map(|at| (((at % PERIOD) * 2_654_435_761) >> 7).to_le_bytes()[0]).collect()
 }
 
-/// Returns the slice of `table` for the pattern at `position`.
+/// Returns the slice of `table` that contains the `length` bytes of the pattern from `position` on.
 fn at(table: &[u8], position: u64, length: usize) -> &[u8] {
     let start = usize::try_from(position % PERIOD as u64).unwrap();
     &table[start..start + length]

@@ -1,7 +1,9 @@
-//! A program written for `std::net`, compiled for two implementations of sockets.
+//! A program written for `std::net`. It is compiled twice: with the sockets of `std::net`, and with
+//! ours.
 
 /// The server and the client of a key-value store with a text protocol. The server has a thread for
-/// each client. The source text does not depend on the implementation of sockets.
+/// each client. The types of the sockets are parameters of the macro; the rest of the source text
+/// is the same for both implementations.
 macro_rules! store {
     ($name:ident, $listener:ty, $stream:ty) => {
         pub(crate) mod $name {
@@ -70,7 +72,8 @@ macro_rules! store {
 store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
 store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
 
-/// Returns requests of the client: some put, some get, and one is invalid.
+/// Returns the requests that the client sends: 500 put a value, 501 get one, of which the last does
+/// not exist, and one is invalid.
 pub(crate) fn questions() -> Vec<String> {
     let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
     let get = (0..=500).map(|number| format!("get word{number}"));

@@ -1,18 +1,19 @@
-//! Compares the goodput of our sender with the goodput of the kernel's sender. Both use equal
-//! congestion control, and send over the same impaired path to one receiver in the kernel. The
-//! senders alternate. The comparison takes minutes and measures on a real clock, so it runs only on
-//! request and asserts nothing:
+//! Compares the goodput of our sender with the goodput of the kernel's sender. Both senders use the
+//! same congestion control, and send over the same impaired path to a receiver in the kernel. The
+//! two senders transfer alternately. The comparison takes minutes and measures on a real clock, so
+//! it runs only on request, and it asserts nothing:
 //!
 //! ```text
 //! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- \
 //!     --nocapture
 //! ```
 //!
-//! The number is the number of runs of each combination of congestion control, round-trip time and
-//! impairment. `LINERATE_AGAINST_CONTROL=bbr` and `LINERATE_AGAINST_RTT=10ms` restrict the
-//! combinations. The kernel's sender has its own network namespace. This process forwards the
-//! frames between the sender's TAP device and the receiver's. One `Impair` at the receiver's device
-//! sets the delay, the loss and the rate of the path for both senders.
+//! The value 6 of `LINERATE_AGAINST_KERNEL` is the number of transfers by each sender, for each
+//! combination of congestion control, round-trip time and impairment.
+//! `LINERATE_AGAINST_CONTROL=bbr` and `LINERATE_AGAINST_RTT=10ms` restrict the combinations. The
+//! kernel's sender has its own network namespace. This process forwards the frames between the
+//! sender's TAP device and the receiver's. One `Impair` at the receiver's device sets the delay,
+//! the loss and the rate of the path for both senders.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
 use crate::setting;
@@ -29,10 +30,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread, time};
 
-/// The congestion controls. The `bbr` of Linux 6.18 is BBRv1.
+/// The congestion controls to compare. Linux 6.18 has BBRv1 under the name `bbr`.
 const CONTROLS: [&str; 2] = ["cubic", "bbr"];
 const ROUND_TRIPS: [&str; 3] = ["100us", "10ms", "100ms"];
-/// Impairments of frames in both directions. A reordered frame is overtaken by ten others.
+/// The impairments to compare, which apply to frames in both directions. A reordered frame is
+/// overtaken by ten others.
 const IMPAIRMENTS: [&str; 6] = [
     "loss=0%",
     "loss=0.1%",
@@ -61,8 +63,9 @@ fn compare_our_goodput_with_the_kernels() {
         return;
     }
     isolated_test(|| {
-        // The kernel would otherwise cache the metrics of each connection, such as its slow start
-        // threshold, and start the next transfer with them.
+        // By default the kernel caches the metrics of a connection, such as its slow start
+        // threshold, and the next connection starts with them. So the transfers would influence
+        // each other.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
         let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
         println!(
@@ -83,7 +86,8 @@ fn compare_our_goodput_with_the_kernels() {
     });
 }
 
-/// Returns the entry of `all` that the environment variable names, or all entries if it is unset.
+/// Returns the entries of `all` to compare: the one that the environment variable names, or all
+/// entries if the variable is unset.
 fn chosen<'a>(variable: &str, all: &[&'a str]) -> Vec<&'a str> {
     let name = setting::<String>(variable, "");
     all.iter().copied().filter(|&one| name.is_empty() || name == one).collect()
@@ -94,17 +98,17 @@ fn kernel_has(control: &str) -> bool {
     available.unwrap().split_whitespace().any(|name| name == control)
 }
 
-/// Prints the median, the minimum and the maximum of the ratios of our goodput to the kernel's.
-/// Each ratio is of two consecutive transfers. With six ratios, the true median lies between
-/// minimum and maximum with a probability of 97 %.
+/// Makes `repeats` pairs of transfers, one by each sender. Prints the median, the minimum and the
+/// maximum of the ratios of our goodput to the kernel's in a pair. With six pairs, the true median
+/// lies between minimum and maximum with a probability of 97 %.
 fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let delay = Duration::from_nanos(round_trip.parse::<Duration>().unwrap().as_nanos() / 2);
     let path = format!("delay={}us,{impairment},{LINE}", delay.as_micros());
     let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for seed in 0..repeats {
-        // Our host and the kernel take turns in sending first. If the machine becomes faster or
-        // slower during the series, this favours neither.
+        // In even pairs our host sends first, in odd pairs the kernel. So neither has an advantage
+        // if the machine becomes faster or slower during the series.
         let (mine, theirs) = if seed % 2 == 0 {
             let mine = we_send(control, &path, seed);
             (mine, the_kernel_sends(control, &path, seed))
@@ -161,8 +165,8 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         info.smoothed_round_trip
     );
     drop((ours, net));
-    // The device is removed when its last owner is dropped, which is `interface`. The next transfer
-    // creates a device with the same name.
+    // Dropping `interface`, the last owner of the device, removes the device. The next transfer can
+    // then create a device with the same name.
     drop(interface);
     Outcome { goodput, counters }
 }
@@ -211,8 +215,9 @@ fn the_kernel_sends(control: &str, path: &str, seed: u64) -> Outcome {
     })
 }
 
-/// Connects with this congestion control, which is set before the handshake. Setting it later would
-/// not suffice: a connection that starts with BBR, a possible default of the machine, stays paced.
+/// Connects a socket of the kernel, with this congestion control. It is set before the handshake.
+/// The default of the machine may be BBR, and a connection that starts with BBR stays paced under
+/// another congestion control.
 fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_tcp_congestion(&socket, control).unwrap();
@@ -225,8 +230,8 @@ fn write_until_closed(mut to: impl Write) {
     while to.write_all(&[0; 60_000]).is_ok() {}
 }
 
-/// Reads for the duration of a transfer. Returns bytes per second since `start`, the time of the
-/// connection request.
+/// Reads until [`SPAN`] has passed since `start`, when the connection was requested. Returns bytes
+/// per second.
 fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
     from.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
     let (mut piece, mut read) = (vec![0; 1 << 18], 0_u64);
@@ -238,12 +243,13 @@ fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
     }
     #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
     let goodput = read as f64 / start.elapsed().as_secs_f64();
-    // Data may be unread, and the sender still sends. When the caller drops the stream, the unread
-    // data causes a reset, which stops the sender.
+    // The sender is still sending, so there may be unread data. When the caller drops the stream,
+    // the unread data causes a reset, which stops the sender.
     goodput
 }
 
-/// Forwards frames between the impaired device of the receiver and the device of the sender.
+/// Forwards frames between the impaired device of the receiver and the device of the sender, until
+/// `over` is set.
 fn carry(near: &mut Impair<Tap>, far: &mut Tap, over: &AtomicBool) {
     let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
     while !over.load(Ordering::Relaxed) {
@@ -263,8 +269,8 @@ fn fill(queue: &mut VecDeque<Vec<u8>>, bytes: &mut [u8]) -> Option<TxFrame> {
     Some(TxFrame::whole(frame.len()))
 }
 
-/// Waits until a device has a frame, a delayed frame is due, or it is time to check for the end of
-/// the transfer.
+/// Waits until a device has a frame or a delayed frame is due, at most 20 ms. The caller then
+/// checks whether the transfer has ended.
 fn wait(near: &Impair<Tap>, far: &Tap) {
     let now = linerate_link::MonotonicClock.now();
     let left = near.next_deadline().since(now).min(Duration::from_millis(20)).as_nanos();
@@ -273,7 +279,7 @@ fn wait(near: &Impair<Tap>, far: &Tap) {
         PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
     ];
     let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
-    // `poll` fails if a signal interrupts it. This is ignored, because the caller reads from both
-    // devices after every wait.
+    // `poll` fails if a signal interrupts it. The error is ignored, because the caller reads from
+    // both devices after every wait.
     let _ = poll(&mut fds, Some(&time));
 }

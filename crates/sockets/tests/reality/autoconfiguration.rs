@@ -1,5 +1,5 @@
-//! Addresses and routes from Debian's radvd, and neighbour unreachability detection against the
-//! kernel.
+//! Tests of IPv6 autoconfiguration: our host gets addresses and routes from radvd, the router
+//! advertisement daemon, and answers the kernel's neighbour unreachability detection.
 
 use crate::captured::Captured;
 use crate::kernel::open;
@@ -14,11 +14,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const KERNEL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 5, 0, 0, 0, 0, 1);
-/// An address of the kernel that is reached through the default router only.
+/// An address of the kernel on its loopback interface. Our host reaches it only through the default
+/// router.
 const BEHIND: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 1);
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A router advertisement daemon. It is killed at the end of the test.
+/// A process of radvd, the router advertisement daemon. It is killed when this value is dropped.
 struct Radvd {
     child: Child,
     folder: tempfile::TempDir,
@@ -106,8 +107,9 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let stable = address_of(&net, AddressOrigin::Stable);
         let temporary = address_of(&net, AddressOrigin::Temporary);
         assert_eq!(stable.segments()[..4], KERNEL.segments()[..4]);
-        // The kernel pings our host's stable address (not its temporary one), and must resolve its
-        // MAC address to do so. If no `ping` is installed, this check is skipped.
+        // The kernel pings our host's stable address, and must resolve its MAC address to do so.
+        // Packets that our host sends on its own use the temporary address. If no `ping` is
+        // installed, this check is skipped.
         let mut ping = Command::new("ping");
         ping.args(["-6", "-c", "3", "-i", "0.2", "-W", "9"]).arg(stable.to_string());
         if let Ok(pinged) = ping.output() {
@@ -120,7 +122,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
             let (kernels, peer) = listener.accept().unwrap();
             assert_eq!(peer.ip(), temporary, "a temporary address is preferred");
             upload(&ours, &kernels, 1 << 20);
-            // The router advertises an MTU of 1,400 bytes, which determines the segment size.
+            // The router advertises an MTU of 1,400 bytes. The segment size follows from it: less
+            // 60 bytes of headers and 12 bytes of timestamps.
             assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_400 - 60 - 12);
             let listener = net.bind("[::]:0").unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -137,15 +140,16 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
     });
 }
 
-/// The kernel stops sending to a neighbour that does not answer its reachability probes (RFC 4861
-/// §7.3). So our host must answer at least three probes while both exchange data.
+/// The kernel probes whether its neighbours are reachable, and stops sending to one that does not
+/// answer (RFC 4861 §7.3). The test transfers data until our host has answered three probes.
 #[test]
 fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {
         let captured = Captured::new();
         let Some((net, interface)) = network(&captured) else { return };
-        // With these settings, the kernel considers a neighbour stale after about 10 ms. It then
-        // probes a neighbour to which it sends, without waiting first.
+        // With these settings, the kernel considers a neighbour stale about 10 ms after its last
+        // confirmation. If the kernel then sends to it, it also sends a probe, without the usual
+        // delay.
         let folder = format!("/proc/sys/net/ipv6/neigh/{}", interface.name());
         for (name, value) in [("base_reachable_time_ms", "10"), ("delay_first_probe_time", "0")] {
             fs::write(format!("{folder}/{name}"), value).unwrap();

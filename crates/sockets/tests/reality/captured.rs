@@ -1,4 +1,4 @@
-//! Captures of our host's frames, which tshark checks.
+//! Captures the frames of our host in a file, and checks them with tshark.
 
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{Capture, Tap};
@@ -30,8 +30,8 @@ impl Captured {
             .unwrap()
     }
 
-    /// Ends the network. Asserts that tshark accepts the captured frames, and finds at least one
-    /// frame for each of these filters.
+    /// Ends the network. Asserts that tshark finds no error in the captured frames, and that each
+    /// of the filters `expected` matches at least one frame.
     pub(crate) fn end(self, net: &Net, expected: &[String]) {
         net.shutdown();
         let expected: Vec<_> = expected.iter().map(String::as_str).collect();

@@ -178,7 +178,8 @@ fn connections_opened_by_both_ends_work_at_the_same_time() {
     });
 }
 
-/// The client sends four bytes and calls `close_sending`. The server echoes the bytes and closes.
+/// Makes one exchange: the client sends four bytes and closes its sending direction with
+/// `close_sending`. The server echoes the bytes and closes.
 fn ask_once<C: Read + Write>(
     mut client: C,
     mut server: impl Read + Write,
@@ -197,8 +198,8 @@ fn ask_once<C: Read + Write>(
     assert_eq!(answer, number.to_be_bytes());
 }
 
-/// Each connection has a handshake, a request, a response and a close by both endpoints. Our host
-/// and the kernel alternately open the connections.
+/// Opens 500 connections from the kernel to our host and 500 from our host to the kernel,
+/// alternately. Each has a handshake, a request, a response and a close by both endpoints.
 #[test]
 fn a_thousand_short_connections_succeed() {
     isolated_test(|| {
@@ -221,9 +222,9 @@ fn a_thousand_short_connections_succeed() {
     });
 }
 
-/// Keep-alive with a probe after 0.6 s of silence, which gives up after two unanswered probes. A
-/// shorter interval would fail, because Linux answers at most one probe in half a second
-/// (`tcp_invalid_ratelimit`).
+/// Keep-alive with a probe after each 0.6 s of silence. It ends the connection after two unanswered
+/// probes. With probes at intervals below 0.5 s, the connection would end although the peer is
+/// alive: Linux answers at most one probe in half a second (`tcp_invalid_ratelimit`).
 const KEEP_ALIVE: KeepAlive = KeepAlive {
     idle: units::Duration::from_millis(600),
     interval: units::Duration::from_millis(600),
@@ -248,8 +249,8 @@ fn the_kernel_answers_our_keep_alive_probes() {
         let mut received = [0; 4];
         ours.read_exact(&mut received).unwrap();
         assert_eq!(&received, b"here");
-        // With the interface down, no packet passes between the kernel and our host. Our keep-alive
-        // probes get no answer, so the connection must fail.
+        // While the interface is down, the kernel receives no packets. So our keep-alive probes get
+        // no answer, and the connection must end with an error.
         interface.set_down().unwrap();
         ours.set_read_timeout(None).unwrap();
         let error = ours.read(&mut [0]).unwrap_err();
@@ -265,8 +266,9 @@ fn we_answer_the_keep_alive_probes_of_the_kernel() {
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
         sockopt::set_socket_keepalive(&kernels, true).unwrap();
-        // One second is the shortest interval that the kernel permits. In 3.5 s it sends about
-        // three probes, and after one without an answer it would end the connection.
+        // One second is the shortest interval that the kernel permits. In the 3.5 s of the read
+        // below, the kernel sends about three probes. If our host left one unanswered, the kernel
+        // would end the connection.
         sockopt::set_tcp_keepidle(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepintvl(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepcnt(&kernels, 1).unwrap();

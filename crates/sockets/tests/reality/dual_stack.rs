@@ -1,6 +1,6 @@
-//! Sockets of both IP versions (RFC 3493 §3.7). The same program runs on the kernel's sockets and
-//! on ours, over the loopback interface of each. It must get the same addresses and kinds of
-//! errors.
+//! Sockets that serve both IP versions (RFC 3493 §3.7). A test program runs on the kernel's sockets
+//! and on ours, each time over the loopback interface. It must get equal addresses and kinds of
+//! errors from both.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_link::namespace::isolated_test;
@@ -17,8 +17,8 @@ use std::time::Duration;
 /// The name of a step, and its result: an address without its port, a number, or an error.
 type Seen = (String, Result<String, ErrorKind>);
 
-/// Runs the test program, and returns the results of its steps. The macro is expanded for the
-/// kernel's sockets and for ours. The expansions differ only in how they open sockets.
+/// Runs the test program, and returns the results of its steps. It is a macro because the kernel's
+/// sockets and ours have different types. Its arguments are the functions that open sockets.
 macro_rules! outcomes {
     ($connect:expr, $listen:expr, $udp:expr) => {{
         let (connect, listen, udp) = ($connect, $listen, $udp);
@@ -68,9 +68,10 @@ macro_rules! outcomes {
                 note(format!("{case}: accepted from {to}"), Ok(peer.ip().to_string()));
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
-            // If the first listener is bound to all addresses, try to bind others to the same port.
-            // With a first listener at a single address, the results would differ legitimately: our
-            // host then allows a listener at all addresses, and Linux refuses it.
+            // If the first listener is bound to all addresses, the program tries to bind others to
+            // the same port. If the first listener is bound to a single address, this is skipped.
+            // Our host then allows a second listener at all addresses, and Linux refuses it; both
+            // are legitimate.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };
@@ -106,8 +107,8 @@ macro_rules! outcomes {
             for (peer, form) in [("127.0.0.1", "[::ffff:127.0.0.1]"), ("[::1]", "[::1]")] {
                 let socket = udp(&format!("{local}:0"), only_v6).unwrap();
                 socket.set_read_timeout(second).unwrap();
-                // A socket is bound to a free port and closed at once. Nothing receives at this
-                // port any more, so the datagram that is sent to it below must be refused.
+                // `closed` is a port at which nothing receives: a socket was bound to it, and
+                // closed at once. So the datagram that is sent to this port below must be refused.
                 let closed = udp(&format!("{peer}:0"), false).unwrap().local_addr().unwrap().port();
                 if let Err(error) = socket.connect(format!("{form}:{closed}")) {
                     note(format!("{case}: connect UDP to {form}"), Err(error));
@@ -125,9 +126,9 @@ macro_rules! outcomes {
     }};
 }
 
-/// Returns the kind of an error. `std` has no kind for a wrong IP version, nor for an unknown
-/// interface of a bound socket. The kernel's errors in these cases are mapped to the kinds that our
-/// errors have.
+/// Returns the kind of an error. `std` has no kind for two errors of the kernel: a wrong IP
+/// version, and an unknown interface of a bound socket. They are mapped to the kinds that our host
+/// reports.
 fn kind(error: &io::Error) -> ErrorKind {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::AFNOSUPPORT) => ErrorKind::InvalidInput,
@@ -136,7 +137,8 @@ fn kind(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// Opens a listener or a UDP socket of the kernel, with the options that `std` sets.
+/// Opens a listener or a UDP socket of the kernel, with the options that `std` sets, and with
+/// `IPV6_V6ONLY` as given.
 fn kernels(given: &str, only_v6: bool, kind: SocketType) -> io::Result<OwnedFd> {
     let address: SocketAddr = given.parse().unwrap();
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -154,7 +156,7 @@ fn kernels(given: &str, only_v6: bool, kind: SocketType) -> io::Result<OwnedFd> 
     Ok(socket)
 }
 
-/// The option `IPV6_V6ONLY` of listeners and UDP sockets.
+/// Reads the option `IPV6_V6ONLY` of listeners and UDP sockets, both the kernel's and ours.
 trait Ipv6Only {
     fn excludes_ipv4(&self) -> io::Result<bool>;
 }
@@ -204,7 +206,7 @@ fn of_ours(net: &Net) -> Vec<Seen> {
     )
 }
 
-/// Returns a network without other hosts.
+/// Returns a network of ours on this link, on which there are no other hosts.
 fn alone(link: impl Link + Readiness + Send + 'static) -> Net {
     let network = "192.0.2.1/24".parse().unwrap();
     let config = StackConfig::new("02:00:00:00:00:01".parse().unwrap(), network);
@@ -218,8 +220,8 @@ fn both_versions_look_as_on_the_kernels_sockets() {
         let (link, _other) = pair(MemoryConfig::default()).unwrap();
         let ours = of_ours(&alone(link));
         let kernels = of_the_kernel();
-        // Each list has the results of all steps, of our host and of the kernel. A difference in
-        // one step causes differences in later steps, so only the first is shown.
+        // Each list contains the results of all steps, one for our host and one for the kernel.
+        // Only the first difference is shown, because it causes differences in later steps.
         let first = ours.iter().zip(&kernels).find(|(one, other)| one != other);
         assert_eq!(first, None, "ours, and the kernel's");
         assert_eq!(ours.len(), kernels.len());

@@ -1,16 +1,16 @@
-//! The rate of a bulk transfer during a flood of frames that belong to no connection, as a fraction
-//! of its rate without a flood. The test measures on a real clock, so it runs only on request and
-//! asserts nothing:
+//! Measures the rate of a bulk transfer during a flood, as a fraction of the rate without a flood.
+//! The frames of the flood belong to no connection. The test measures on a real clock, so it runs
+//! only on request, and it asserts nothing:
 //!
 //! ```text
 //! LINERATE_FLOODS=5 cargo test --release -p linerate-sockets --test reality floods -- --nocapture
 //! ```
 //!
-//! The number is the number of repetitions of each case. `LINERATE_FLOODS_OVER=memory` or `tap`
-//! restricts the links, and `LINERATE_FLOODS_OF=SYNs` the floods. Over a memory link, the
-//! receiver's link generates the flood. Over TAP, a thread of this process sends the flood through
-//! a packet socket on the kernel's interface. This thread shares two processors with the kernel's
-//! sender and our host.
+//! The value 5 of `LINERATE_FLOODS` is the number of repetitions of each case.
+//! `LINERATE_FLOODS_OVER=memory` or `tap` selects one kind of link, and `LINERATE_FLOODS_OF=SYNs`
+//! one kind of flood. Over a memory link, the receiver's link generates the flood. Over TAP, a
+//! thread of this process sends the flood through a packet socket on the kernel's interface. This
+//! thread, the kernel's sender and our host share two processors.
 
 use crate::kernel::{KERNEL, OURS, configure_kernel_end, network_on, open};
 use crate::setting;
@@ -36,14 +36,15 @@ use std::{thread, time};
 /// Duration of a transfer.
 const SPAN: time::Duration = time::Duration::from_millis(500);
 
-/// Number of frames of a flood that are prepared, and then sent repeatedly.
+/// Number of frames that are prepared before a flood. The flood sends them repeatedly.
 const PREPARED: usize = 4_096;
 
-/// Number of frames that wait at a link while its host is busy. Further frames are lost, as if the
-/// receive ring of a NIC were full.
+/// Maximum number of frames that wait at a link while its host is busy. More frames are lost, as if
+/// the receive ring of a NIC were full.
 const QUEUE: u64 = 512;
 
-/// The address of a listener to which only the flood connects.
+/// The address of a listener at our host. Only the flood sends segments to it; the measured
+/// transfer uses another port.
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(OURS, 80);
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -56,13 +57,13 @@ struct Flood {
     frame: fn(&mut Rand64) -> Vec<u8>,
 }
 
-/// A function that runs a transfer during a flood, or without one. Returns bytes per second.
+/// A function that runs a transfer, during a flood if one is given. Returns bytes per second.
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 6] = [
-    // Our host drops these frames at once because of their MAC address. So this case measures only
-    // the cost of producing the flood and passing it through the link. All other cases include this
-    // cost.
+    // Our host drops these frames at once, because their MAC address is not its own. So this case
+    // measures only the cost of producing the flood and passing it through the link. The other
+    // cases include this cost, too.
     Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
@@ -95,8 +96,9 @@ fn what_a_transfer_keeps_of_its_rate_in_a_flood() {
     });
 }
 
-/// Prints the median, the minimum and the maximum of the ratios of the rate during a flood to the
-/// rate without it.
+/// Makes `repeats` pairs of transfers, one without and one with the flood. Prints the median rate
+/// without the flood. Then prints the median, the minimum and the maximum of the ratios of the rate
+/// with the flood to the rate without it.
 fn report(name: &str, transfer: Transfer, flood: Flood, repeats: usize) {
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
@@ -142,15 +144,15 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     let network = format!("{address}/24").parse().unwrap();
     let mut config = StackConfig::new(MacAddress::new(mac), network);
     if address == OURS {
-        // The flood has random source addresses, so our host needs a default route to answer them.
-        // The measurement then includes the cost of the answers.
+        // The flood has random source addresses. With this default route, our host can answer them,
+        // so the measurement includes the cost of the answers.
         config.routes.push(Route::via("0.0.0.0/0".parse().unwrap(), KERNEL));
     }
     config
 }
 
-/// Runs a transfer between the kernel and our host, at which the flood arrives. Returns bytes per
-/// second.
+/// Runs a transfer between the kernel and our host, to our host if `receiving` is set. The flood
+/// arrives at our host. Returns bytes per second.
 fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     let tap = open(&TapConfig { offloads, ..TapConfig::default() }).expect("a device");
     configure_kernel_end(&tap, KERNEL);
@@ -173,8 +175,8 @@ fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     rate
 }
 
-/// Measures the rate at which the kernel sends to our host. Closing our socket with unread data
-/// resets the connection, which stops the sender.
+/// Measures the rate at which the kernel sends to our host. Then drops `ours` while data is unread:
+/// this resets the connection, which stops the sender.
 fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(theirs));
@@ -185,7 +187,8 @@ fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     })
 }
 
-/// Measures the rate at which our host sends to the kernel, and then ends our network.
+/// Measures the rate at which our host sends to the kernel. Then ends our network, which stops the
+/// sender.
 fn send(net: &Net, ours: &linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(ours));
@@ -201,7 +204,8 @@ fn write_until_closed(mut to: impl Write) {
     while to.write_all(&[0; 60_000]).is_ok() {}
 }
 
-/// Reads for [`SPAN`], after a warm-up of a fifth of that time. Returns bytes per second.
+/// Reads for [`SPAN`], after a warm-up of a fifth of that time. Returns bytes per second, without
+/// the warm-up.
 fn read_for_a_while(mut from: impl Read) -> f64 {
     let mut piece = vec![0; 1 << 18];
     let mut read = |span| {
@@ -229,7 +233,7 @@ struct Frames {
     prepared: Vec<Vec<u8>>,
     rate: u64,
     start: Instant,
-    /// Number of frames that were delivered or lost.
+    /// Number of frames that have left the queue, because they were delivered or lost.
     passed: u64,
 }
 
@@ -240,8 +244,8 @@ impl Frames {
         Self { prepared, rate: flood.rate, start: MonotonicClock.now(), passed: 0 }
     }
 
-    /// Returns the number of frames that wait at `now`. Frames for which the queue has no room are
-    /// counted as lost.
+    /// Returns the number of frames that wait in the queue at `now`. The queue has room for
+    /// [`QUEUE`] frames; if more have arrived, the oldest count as lost.
     fn due(&mut self, now: Instant) -> u64 {
         let come = now.since(self.start).as_nanos() / 1_000 * self.rate / 1_000_000;
         self.passed = self.passed.max(come.saturating_sub(QUEUE));
@@ -283,9 +287,9 @@ impl<L: Link> Link for Flooded<L> {
         let mut came = 0;
         if let Some(frames) = &mut self.frames {
             let now = MonotonicClock.now();
-            // Frames of the flood and frames from `link` (the measured transfer) arrive in one
-            // batch. The flood gets at most half of the batch, so that it cannot starve the
-            // transfer.
+            // A batch contains frames of the flood first, and then frames of the measured transfer,
+            // which `link` receives. The flood gets at most half of the batch, so that the transfer
+            // can continue.
             while came < budget / 2 && frames.due(now) > 0 {
                 on_frame(RxFrame::plain(frames.next(), now));
                 came += 1;
@@ -373,8 +377,8 @@ fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
             Some(TxFrame::whole(frame.len()))
         });
         if sent.is_err() {
-            // The test ends by removing the network, and the interface with it. Sending then fails,
-            // which ends the flood.
+            // The transfer has ended, and the TAP device is removed together with the network.
+            // Sending on its interface therefore fails, and the flood ends.
             return;
         }
         thread::sleep(time::Duration::from_micros(500));
@@ -399,7 +403,7 @@ fn bytes(random: &mut Rand64, length: usize) -> Vec<u8> {
     (0..length).map(|_| random.rand_u64().to_le_bytes()[0]).collect()
 }
 
-/// Returns a random address, which is reached through the default router.
+/// Returns a random address in 11.0.0.0/8. Our host reaches it through its default router.
 fn address(random: &mut Rand64) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0b00_0000 | u32::try_from(random.rand_range(1..1 << 24)).unwrap())
 }
@@ -413,8 +417,8 @@ fn fragment(random: &mut Rand64) -> Vec<u8> {
     let mut packet = vec![0; Ipv4Header::LENGTH];
     let payload = bytes(random, 1_480);
     Ipv4Header::new(address(random), OURS, Protocol::UDP).emit(payload.len(), &mut packet);
-    // Makes the packet a first fragment: sets "more fragments", and the offset 0. No other
-    // fragments of the datagram follow.
+    // Makes the packet a first fragment: sets the flag "more fragments", and the offset 0. The
+    // other fragments of the datagram are never sent.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet).finish();

@@ -12,11 +12,12 @@ use std::{fs, thread};
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// The addresses of the kernel and of our host.
+/// The addresses of the kernel and of our host, for each IP version.
 const VERSIONS: [[IpAddr; 2]; 2] =
     [[IpAddr::V4(KERNEL), IpAddr::V4(OURS)], [IpAddr::V6(KERNEL_IPV6), IpAddr::V6(OURS_IPV6)]];
 
-/// The addresses of the router and of the receiver, on the veth pair behind the kernel.
+/// For each IP version, the addresses on the veth pair behind the kernel: those of the router,
+/// which is the kernel itself, and of the receiver.
 const BEHIND: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2))],
     [
@@ -25,12 +26,12 @@ const BEHIND: [[IpAddr; 2]; 2] = [
     ],
 ];
 
-/// Number of datagrams of each size.
+/// Number of datagrams of each size that are sent in each direction.
 const COUNT: u32 = 100;
 
-/// Number of small datagrams after each large one. The first small datagram that arrives ends the
-/// receiver's wait for the large one. With a loss of 1 %, it is practically certain that at least
-/// one of them arrives.
+/// Number of small datagrams, called markers, after each large one. When the first marker arrives
+/// without the large datagram, the receiver knows that the large one is lost. With a loss of 1 %,
+/// it is practically certain that at least one of the markers arrives.
 const MARKERS: usize = 12;
 
 /// Returns a network of both IP versions. `around` makes its link from a TAP device.
@@ -48,7 +49,8 @@ fn network<L: Link + Readiness + Send + 'static>(around: impl FnOnce(Tap) -> L) 
     Some(Net::builder(around(tap), config).start().unwrap())
 }
 
-/// Returns a datagram that begins with its number.
+/// Returns a datagram of `size` bytes that begins with its number. The other bytes depend on their
+/// position and on the number.
 fn datagram(number: u32, size: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..size).map(|at| (at ^ (at >> 8) ^ number as usize).to_le_bytes()[0]).collect();
@@ -56,8 +58,9 @@ fn datagram(number: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends numbered datagrams of `size` bytes, each followed by datagrams that have only its number.
-/// Returns how many arrived, and checks that they are complete.
+/// Sends [`COUNT`] numbered datagrams of `size` bytes. Each is followed by [`MARKERS`] markers,
+/// which contain only its number. Checks that each datagram that arrives is complete, and returns
+/// how many arrived.
 fn exchange(size: usize, send: impl Fn(&[u8]), mut receive: impl FnMut(&mut [u8]) -> usize) -> u32 {
     let mut bytes = vec![0; 65_536];
     let mut arrived = 0;
@@ -81,8 +84,8 @@ fn exchange(size: usize, send: impl Fn(&[u8]), mut receive: impl FnMut(&mut [u8]
     arrived
 }
 
-/// Exchanges datagrams of 8 kB and 60 kB in both directions. Returns for each size the percentage
-/// that arrived, in the direction in which fewer arrived.
+/// Sends datagrams of 8 kB and of 60 kB from the kernel to our host and back. For each size,
+/// returns the percentage of datagrams that arrived, in the direction in which fewer arrived.
 fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2] {
     let kernels = UdpSocket::bind((kernel, 0)).unwrap();
     let ours = net.bind_udp((own, 0)).unwrap();
@@ -96,9 +99,9 @@ fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2
             |bytes| kernels.recv_from(bytes).unwrap().0,
         )
     };
-    // These small datagrams make the kernel learn our MAC address. Without it, a large datagram
-    // would wait for ARP, and the markers sent after it could overtake it. A marker tells the
-    // receiver to wait no longer for the datagram, which would count as lost.
+    // These datagrams of 100 bytes make the kernel learn our MAC address. If it were unknown, a
+    // large datagram would wait for ARP, and the markers after it could overtake it. The receiver
+    // would then count the large datagram as lost.
     send_from_us(100);
     [8_000, 60_000].map(|size| {
         let from_kernel = exchange(
@@ -127,9 +130,10 @@ fn large_datagrams_arrive_in_both_directions() {
     });
 }
 
-/// A datagram is missing if one of its fragments is lost. With a loss of 1 %, all 6 fragments of 8
-/// kB arrive with a probability of 94 %, and all 41 fragments of 60 kB with 66 %. The limits below
-/// are lower, to leave room for chance.
+/// A datagram is missing if one of its fragments is lost. With a loss of 1 %, all 6 fragments of a
+/// datagram of 8 kB arrive with a probability of 94 %. All 41 fragments of a datagram of 60 kB
+/// arrive with a probability of 66 %. The assertions demand less than these percentages, to leave
+/// room for chance.
 #[test]
 fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     isolated_test(|| {
@@ -146,8 +150,9 @@ fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     });
 }
 
-/// Creates a veth pair between the kernel, which becomes a router, and a new network namespace.
-/// Returns the kernel's end of the pair, and the namespace.
+/// Creates a new network namespace, and a veth pair between it and the kernel. Makes the kernel a
+/// router between our host and the namespace. Returns the kernel's end of the pair, and the
+/// namespace.
 fn veth_behind_the_kernel() -> (KernelInterface, Network) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
@@ -177,8 +182,9 @@ fn veth_behind_the_kernel() -> (KernelInterface, Network) {
     (near, network)
 }
 
-/// When the MTU behind the router shrinks, the router drops one datagram and reports the new MTU.
-/// Later datagrams must arrive.
+/// When the MTU behind the router shrinks, the router drops the next datagram that is too large,
+/// and reports the new MTU to our host. Our host must then send smaller fragments, so that later
+/// datagrams arrive.
 #[test]
 fn datagrams_are_sent_in_smaller_fragments_when_the_path_mtu_shrinks() {
     isolated_test(|| {

@@ -1,5 +1,5 @@
-//! A host with interfaces on two TAP devices. The kernel reaches it over both at once, by addresses
-//! of both IP versions.
+//! A host with interfaces on two TAP devices. The kernel exchanges data with it over both at once,
+//! over both IP versions.
 
 use crate::kernel::{assert_content, open};
 use crate::transfers::{download, upload};
@@ -11,7 +11,7 @@ use std::thread;
 
 const BYTES: u64 = 8 << 20;
 
-/// Returns the addresses of the kernel (1) or of our host (2) on a link.
+/// Returns the IPv4 and the IPv6 address on a link. `host` is 1 for the kernel, and 2 for our host.
 fn addresses(link: u8, host: u8) -> [IpAddr; 2] {
     let (network, last) = (link.into(), host.into());
     [
@@ -20,7 +20,7 @@ fn addresses(link: u8, host: u8) -> [IpAddr; 2] {
     ]
 }
 
-/// Opens the TAP device of a link, and configures the kernel's interface.
+/// Opens the TAP device of a link, and gives the kernel's interface of the device its addresses.
 fn tap(link: u8) -> Option<Tap> {
     let tap = open(&TapConfig { offloads: link == 1, ..TapConfig::default() })?;
     let interface = tap.interface();

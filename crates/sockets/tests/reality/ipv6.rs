@@ -1,4 +1,4 @@
-//! The kernel as the peer over IPv6: transfers in both directions, and datagrams.
+//! Our host exchanges data with the kernel over IPv6: transfers in both directions, and datagrams.
 
 use crate::kernel::{WIRE, assert_content, frame_sizes, open};
 use crate::setting;

@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-/// The initial sequence numbers of our host and of the peer for each of our ports; `None` if that
-/// SYN has not been seen.
+/// The initial sequence numbers of connections, by the port of our host. The first is that of our
+/// host, the second that of the peer; `None` if the SYN of that direction has not been seen.
 pub(crate) type Recorded = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
 
-/// A link that records the SYNs of both directions.
+/// A link that passes all frames on, and records the sequence numbers of SYNs in both directions.
 pub(crate) struct IsnRecorder<L> {
     pub(crate) link: L,
     pub(crate) recorded: Recorded,
 }
 
-/// Returns the ports and the sequence number of a SYN in an Ethernet frame without IP options;
-/// `None` for all other frames.
+/// Returns the source port, the destination port and the sequence number of a SYN. Recognises only
+/// SYNs in Ethernet frames whose IPv4 header has no options; returns `None` for all other frames.
 fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
     let is_tcp = frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6);
     let segment =

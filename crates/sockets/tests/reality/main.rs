@@ -1,10 +1,11 @@
-//! The kernel of this machine as the peer: its TCP and UDP, over a TAP device in a network
-//! namespace that each test creates. If the machine forbids that, the tests print that they are
-//! skipped. They fail instead if the environment has `CI=true`.
+//! Tests with the kernel of this machine as the peer of our host. Its TCP and UDP are reached over
+//! a TAP device, in a network namespace that each test creates. If the machine forbids that, the
+//! tests print that they are skipped. If the environment has `CI=true`, they fail instead.
 //!
-//! The comparison with the kernel's sender runs only on request: see `against`.
+//! Two measurements run only on request: see `against` and `floods`.
 //!
-//! Environment variables set the size of transfers, and the time for which a receiver stalls:
+//! Environment variables set the number of bytes of transfers, and the time for which a receiver
+//! does not read:
 //!
 //! ```text
 //! LINERATE_TRANSFER_BYTES=1GiB LINERATE_STALL=60s \
@@ -41,7 +42,7 @@ mod transfers;
 use std::env;
 use std::str::FromStr;
 
-/// Returns the value of an environment variable, or a default.
+/// Returns the value of the environment variable `name`, or the default `usual` if it is unset.
 fn setting<T: FromStr<Err: std::fmt::Display>>(name: &str, usual: &str) -> T {
     let text = env::var(name).unwrap_or_else(|_| usual.to_owned());
     text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}"))

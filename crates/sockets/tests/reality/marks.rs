@@ -1,4 +1,5 @@
-//! ECN marks set by a router (RFC 3168), in both directions.
+//! A router on the path sets ECN marks in segments (RFC 3168), in both directions. Each sender must
+//! reduce its window because of the marks.
 
 use crate::kernel::{assert_content, network_with};
 use crate::transfers::{download, from_kernel, to_kernel, upload};
@@ -26,8 +27,8 @@ fn marks_reduce_the_window_of_either_sender_without_loss() {
         let (ours, kernels) = from_kernel(&net);
         download(&ours, &kernels, BYTES);
         assert!(ours.statistics().unwrap().marked_segments > 0);
-        // Our ACKs report the segments that arrived with an ECN mark. The kernel counts these
-        // reports in `delivered_ce`, and reduces its congestion window.
+        // The kernel has sent segments that arrived at our host with an ECN mark. Our ACKs must
+        // report the marks, and the kernel counts the reported ones in `delivered_ce`.
         let info = linerate_link::kernel_tcp::TcpInfo::of(&kernels).unwrap();
         if let Some(marked) = info.field("delivered_ce") {
             assert!(marked > 0, "no mark was reported to the kernel");

@@ -1,5 +1,6 @@
-//! Multicast through a bridge of the kernel that forwards only to members, which it learns from our
-//! IGMP and MLD reports. Our host receives from the kernel, and sends to it.
+//! Multicast through a bridge of the kernel. The bridge forwards datagrams to a group only to
+//! members of the group, which it learns from IGMP and MLD reports. Our host receives datagrams to
+//! groups from the kernel, and sends some.
 
 use crate::captured::Captured;
 use crate::kernel::open;
@@ -13,7 +14,7 @@ use std::process::Command;
 const PORT: u16 = 5_000;
 const BRIDGE: &str = "bridge0";
 
-/// The addresses of one IP version.
+/// The addresses that a test uses, all of one IP version.
 #[derive(Clone, Copy)]
 struct Addresses {
     ours: IpAddr,
@@ -35,8 +36,8 @@ const IPV6: Addresses = Addresses {
     any: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
 };
 
-/// Runs a program of iproute2, and returns its output. Returns `None`, with a message, if it is not
-/// installed.
+/// Runs a program of iproute2, and returns its output. If the program is not installed, prints that
+/// the test is skipped, and returns `None`.
 fn run(program: &str, arguments: &str) -> Option<String> {
     let output = match Command::new(program).args(arguments.split(' ')).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -50,8 +51,9 @@ fn run(program: &str, arguments: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Creates a bridge with a querier and two ports. One port leads to our host behind a TAP device,
-/// the other to the kernel in another namespace.
+/// Creates a bridge with two ports, which is also the multicast querier. One port leads to our host
+/// behind a TAP device, the other to the kernel in another namespace. Returns our network, and this
+/// namespace.
 fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let options =
@@ -82,7 +84,7 @@ fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     Some((captured.start(tap, config), far))
 }
 
-/// Waits until the bridge has recorded a member of the group.
+/// Waits until the bridge lists a member of the group.
 fn wait_for_member(group: IpAddr) {
     let wanted = format!("grp {group} ");
     while !run("bridge", "mdb show").unwrap().contains(&wanted) {}
@@ -101,9 +103,9 @@ fn is_forwarded(addresses: Addresses) {
     send(&far, (group, PORT).into(), b"before");
     send(&far, marked, b"marker");
     let mut data = [0; 16];
-    // The bridge must not forward the datagram to the group yet, because no member has joined.
-    // Packets are not reordered. So when the later datagram to `marker` has arrived, the one to the
-    // group would have arrived, too.
+    // No member has joined yet, so the bridge must not forward the datagram "before" to our host.
+    // Packets are not reordered. So once `marker` has received the later datagram, "before" would
+    // have arrived, too.
     assert_eq!(marker.recv(&mut data).unwrap(), 6);
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv_from(&mut data).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -136,7 +138,8 @@ fn is_forwarded(addresses: Addresses) {
     receiver.send_to(b"from us", (other, PORT)).unwrap();
     let (length, from) = socket.recv_from(&mut data).unwrap();
     assert_eq!((&data[..length], from), (&b"from us"[..], (ours, PORT).into()));
-    // The capture must contain a query of the bridge, and our report.
+    // The capture must contain a query of the bridge for members, and a membership report of our
+    // host.
     let messages = match group {
         IpAddr::V4(_) => ["igmp.type == 0x11", "igmp.type == 0x22"],
         IpAddr::V6(_) => ["icmpv6.type == 130", "icmpv6.type == 143"],

@@ -1,5 +1,5 @@
-//! A TAP device with offloads. GSO frames of up to 64 KiB pass between the kernel and our host, and
-//! are segmented if the path requires it.
+//! A TAP device with offloads. GSO frames of up to 64 KiB pass between the kernel and our host. If
+//! the path behind the device does not carry them, they are segmented.
 
 use crate::kernel::{
     KERNEL, OURS, WIRE, assert_content, configure_kernel_end, frame_sizes, network_on,
@@ -48,7 +48,8 @@ fn we_send_the_kernel_gso_frames() {
     });
 }
 
-/// A stream that is read and written without copying.
+/// A wrapper of a stream that reads and writes without copying ([`TcpStream::read_shared`] and
+/// [`TcpStream::write_shared`]).
 struct Shared<'a>(&'a TcpStream);
 
 impl Write for Shared<'_> {
@@ -69,8 +70,8 @@ impl Read for Shared<'_> {
     }
 }
 
-/// Data passes in both directions at once, and is written and read without copying. This works on a
-/// device with offloads and on one without.
+/// Transfers data in both directions at once, on a device with offloads and on one without. Our
+/// host reads and writes without copying.
 #[test]
 fn zero_copy_reads_and_writes_carry_all_data() {
     isolated_test(|| {
@@ -124,8 +125,8 @@ fn simultaneous_transfers_in_both_directions_arrive() {
     });
 }
 
-/// An impaired link loses frames of Ethernet size, not whole GSO frames. So GSO frames must be
-/// segmented before they enter the link.
+/// The impaired link is meant to lose frames of Ethernet size. If it got GSO frames, it would lose
+/// up to 64 KiB at once. So they must be segmented before.
 #[test]
 fn gso_frames_are_segmented_before_an_impaired_link() {
     isolated_test(|| {
@@ -153,8 +154,9 @@ fn a_shrinking_path_mtu_reduces_the_segment_size() {
     });
 }
 
-/// The kernel forwards between two of our hosts. It segments the GSO frames of one host for the
-/// other and completes their checksums, so the test detects every error in our GSO header.
+/// The kernel forwards between two of our hosts, one with offloads and one without. It segments the
+/// GSO frames of the first host and completes their checksums, for which it uses our GSO headers.
+/// So an error in such a header causes an error at the second host.
 #[test]
 fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
     isolated_test(|| {
@@ -183,9 +185,9 @@ fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
             });
         };
         across(&ours, &theirs);
-        // `sent` is the average size of all frames that our host has sent. Before this upload it
-        // had sent only small ones. An average above the largest Ethernet frame thus shows that the
-        // upload used GSO.
+        // `sent` is the average size of all frames that `near` has sent, including the small ones
+        // before this upload. It exceeds the size of an Ethernet frame, so the upload must have
+        // used GSO.
         let sent = frame_sizes(&near)[1];
         assert!(sent > WIRE, "{sent} bytes a frame");
         across(&theirs, &ours);

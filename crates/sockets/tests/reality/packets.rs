@@ -1,5 +1,6 @@
-//! An interface that our host shares with the kernel, through a packet socket or AF_XDP. It is one
-//! end of a veth pair. The kernel has the other end in another namespace.
+//! Our host shares an interface with the kernel, through a packet socket or AF_XDP. The interface
+//! is one end of a veth pair. The other end is in another network namespace, where the kernel is
+//! the peer.
 
 use crate::kernel::{KERNEL, OURS, WIRE, frame_sizes};
 use crate::pattern;
@@ -13,13 +14,13 @@ use std::thread;
 
 const BYTES: u64 = 32 << 20;
 
-/// Creates a veth pair. Our host uses `near`; the kernel has the other end in the returned
-/// namespace.
+/// Creates a veth pair. Our host uses the end `near`. The other end is in the returned namespace,
+/// where the kernel uses it.
 fn veth_pair() -> Network {
     Network::behind_veth(["near", "far"], KERNEL).unwrap().1
 }
 
-/// Starts our host on this link.
+/// Starts our host on this link, with this MAC address.
 fn network<L: Link + Readiness + Send + 'static>(link: L, mac: [u8; 6]) -> Net {
     let config = StackConfig::new(MacAddress::new(mac), format!("{OURS}/24").parse().unwrap());
     Net::builder(link, config).start().unwrap()
@@ -32,8 +33,9 @@ fn by_packets(offloads: bool) -> (Net, Network) {
     (network(link, mac), kernels)
 }
 
-/// Transfers data first in one direction of a connection, then in the other. Returns the average
-/// sizes of received and of sent frames that carry data, in bytes.
+/// Transfers data from our host to the kernel, and then from the kernel to our host. Returns
+/// average frame sizes in bytes: of the frames that our host received in the second transfer, and
+/// of those that it sent in the first.
 fn transfer_both_directions((net, kernels): (Net, Network)) -> [u64; 2] {
     let listener = kernels.run(|| TcpListener::bind((KERNEL, 0)).unwrap());
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
@@ -79,8 +81,9 @@ fn without_offloads_no_frame_exceeds_the_mtu() {
 fn af_xdp_carries_both_directions_past_the_kernel_on_our_side() {
     isolated_test_of_root(|| {
         let kernels = veth_pair();
-        // The far end of the veth pair belongs to the kernel. With checksum offload, the kernel
-        // would leave its checksums incomplete, and a veth pair does not complete them.
+        // The far end of the veth pair belongs to the kernel. If checksum offload were enabled
+        // there, the kernel would send frames without complete checksums, and a veth pair does not
+        // complete them. Our host would drop these frames.
         kernels.run(|| KernelInterface::named("far").unwrap().set_checksum_offload(false).unwrap());
         let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mac = link.mac();

@@ -1,5 +1,5 @@
-//! A path whose MTU shrinks during a transfer. With ICMP messages (RFC 1191) and without (RFC
-//! 4821), the transfer continues with smaller segments.
+//! A path whose MTU shrinks during a transfer. The transfer must continue with smaller segments,
+//! whether routers report the MTU by ICMP messages (RFC 1191) or not (RFC 4821).
 
 use crate::kernel::{KERNEL, assert_content, network_over, network_with};
 use crate::pattern;
@@ -13,19 +13,20 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::{fs, thread};
 
-/// The addresses of the router and of the receiver, on the veth pair behind the router.
+/// The addresses on the veth pair behind the kernel: that of the router, which is the kernel
+/// itself, and that of the receiver.
 pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
 const BYTES: u64 = 16 << 20;
 
-/// Routes packets for the network behind the kernel to the kernel.
+/// Adds a route to the network of this veth pair, through the kernel.
 pub(crate) fn route_behind(config: &mut StackConfig) {
     config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
 }
 
-/// Sends `bytes` bytes to a network behind the kernel. The MTU of that network's veth pair shrinks
-/// during the transfer.
+/// Sends `bytes` bytes to a receiver in a network behind the kernel. During the transfer, the MTU
+/// of the veth pair to that network shrinks to 900 bytes.
 pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
@@ -44,7 +45,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     });
     let ours = net.connect((BEHIND, 80)).unwrap();
     let mut kernels = listener.accept().unwrap().0;
-    // At first the whole path carries packets of 1,500 bytes.
+    // At first the whole path carries packets of 1,500 bytes, which the MSS reflects.
     (&ours).write_all(b"hello").unwrap();
     kernels.read_exact(&mut [0; 5]).unwrap();
     assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_448);
@@ -53,9 +54,9 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
             pattern::send(&ours, bytes);
             ours.shutdown(Shutdown::Write).unwrap();
         });
-        // Our host is sending, and the kernel has not begun to read. At most one window of data has
-        // therefore passed when the MTU shrinks, so most of the data must be sent in smaller
-        // packets.
+        // The first data has arrived, but the receiver has not read any. So at most one window of
+        // data has been sent when the MTU shrinks. The rest, which is most of the data, must be
+        // sent in smaller packets.
         kernels.peek(&mut [0; 1]).unwrap();
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);
@@ -72,7 +73,7 @@ fn a_path_mtu_that_shrinks_during_a_transfer_reduces_the_segment_size() {
     });
 }
 
-/// From the middle of the transfer on, the link silently drops packets above 1,400 bytes.
+/// After 3,000 frames, the link drops packets above 1,400 bytes without an ICMP message.
 #[test]
 fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
     isolated_test(|| {
@@ -83,11 +84,11 @@ fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
         upload(&ours, &listener.accept().unwrap().0, BYTES);
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
-        // The search probes with packet sizes, and its result depends on timing. So only the upper
-        // limit is checked, which is the MTU of the path.
+        // Our host searches for the path MTU with probes, and the result depends on the timing. So
+        // the test checks only that it does not exceed the real path MTU.
         let path_mtu = ours.tcp_info().unwrap().path_mtu;
         assert!(path_mtu <= 1_400, "{path_mtu}");
-        // A later connection starts with the cached path MTU.
+        // The result is cached, and the next connection to this peer starts with it.
         let next = net.connect((KERNEL, 80)).unwrap();
         assert_eq!(next.tcp_info().unwrap().path_mtu, path_mtu);
         assert_content();

@@ -1,4 +1,5 @@
-//! A TAP device with several queues: our host has a shard on each, and the kernel is its peer.
+//! A TAP device with several queues. Our host has a shard on each queue, and the kernel is its
+//! peer.
 
 use crate::kernel::{assert_content, configure_kernel_end};
 use crate::transfers::{download, from_kernel, to_kernel, upload};
@@ -28,8 +29,8 @@ fn network(offloads: bool) -> Option<Net> {
     Some(Net::builder(first, config).queues(queues).start().unwrap())
 }
 
-/// Opens twice as many connections as there are shards: our host opens one half, and the kernel the
-/// other. Transfers data in both directions.
+/// Opens two connections per shard, one by our host and one by the kernel, and transfers data in
+/// both directions over each.
 fn exchange(net: &Net) {
     let ours: Vec<_> = (0..QUEUES).flat_map(|_| [to_kernel(net), from_kernel(net)]).collect();
     for (ours, kernels) in &ours {

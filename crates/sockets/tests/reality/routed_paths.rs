@@ -1,6 +1,7 @@
-//! A path MTU that falls during a transfer behind two routers, over both IP versions: the kernel
-//! routes in two networks, and is the peer in a third one. With the reports of the routers
-//! (RFC 1191, RFC 8201) and without them (RFC 4821), the transfer continues in smaller segments.
+//! A path MTU that falls during a transfer. The path has two routers, which are the kernel in two
+//! network namespaces. The peer is the kernel in a third one. The transfer must continue with
+//! smaller segments over both IP versions, whether the routers report the MTU (RFC 1191, RFC 8201)
+//! or not (RFC 4821).
 
 use crate::kernel::{KERNEL, OURS, assert_content, counter};
 use crate::pattern;
@@ -16,19 +17,22 @@ use std::{fs, thread};
 
 const BYTES: u64 = 16 << 20;
 
-/// The path MTU after it has fallen, in bytes. It must be at least 1,280 bytes, the minimum MTU of
-/// IPv6.
+/// The path MTU in bytes after it has fallen. The minimum MTU of IPv6 is 1,280 bytes, so this is
+/// not smaller.
 const NARROW: usize = 1_300;
 
-/// Maximum number of retransmission timeouts until a transfer detects the smaller path MTU. Three
-/// consecutive timeouts indicate a black hole and cause a reduction. Two reductions suffice for any
-/// path, which makes six timeouts. The limit is twice that number.
+/// Maximum number of retransmission timeouts in a transfer whose path MTU falls without a report.
+/// Three consecutive timeouts indicate a black hole, and our host then reduces its packet size. Two
+/// reductions suffice for any path, so six timeouts should be enough. The limit is twice that
+/// number, to leave room for chance.
 const MOST_TIMEOUTS: u64 = 12;
 
-/// The networks of the path: our host's network, the routers' network, and the peer's network.
+/// The numbers of the networks on the path, which are part of their addresses. Network 0 has our
+/// host and the first router, network 1 both routers, and network 2 the second router and the peer.
 const NETWORKS: [u8; 3] = [0, 1, 2];
 
-/// Returns the IPv4 and the IPv6 address of a host in one of these networks.
+/// Returns the IPv4 and the IPv6 address of the host with the number `host` in one of these
+/// networks.
 fn addresses(network: u8, host: u8) -> [IpAddr; 2] {
     let (network_ipv6, host_ipv6) = (network.into(), host.into());
     [
@@ -50,13 +54,13 @@ struct RoutedPath {
 }
 
 impl RoutedPath {
-    /// Returns a path with an MTU of 1,500 bytes; `None`, with a message, if this machine has no
-    /// TAP devices.
+    /// Creates a path with an MTU of 1,500 bytes. Returns `None`, with a message, if this machine
+    /// has no TAP devices.
     fn new() -> Option<Self> {
         Self::with_shards(1)
     }
 
-    /// Returns a path with an MTU of 1,500 bytes, on which our host has this number of shards.
+    /// Creates a path like [`RoutedPath::new`]. Our host has `count` shards.
     fn with_shards(count: usize) -> Option<Self> {
         let [ours, between, theirs] = NETWORKS;
         let mut queues = open_queues(count)?.into_iter();
@@ -101,16 +105,17 @@ impl RoutedPath {
         Some(Self { net, router, peer })
     }
 
-    /// Sets the MTU of an interface of the second router, towards the peer or towards our host.
+    /// Sets the MTU of an interface of the second router: `second`, which leads to our host, or
+    /// `third`, which leads to the peer.
     fn set_mtu(&self, interface: &'static str, mtu: usize) {
         self.router.run(move || {
             KernelInterface::named(interface).unwrap().set_mtu(Bytes::new(mtu as u64)).unwrap();
         });
     }
 
-    /// Drops the packets that the second router itself sends to us, which are its ICMP reports, but
-    /// not the packets that it forwards. Returns false, with a message, if this machine cannot do
-    /// that.
+    /// Makes the second router drop all packets of its own to our host, which are its ICMP reports.
+    /// Packets that it forwards are not dropped. Returns false, with a message, if this machine
+    /// does not support such a rule.
     fn drop_reports(&self) -> bool {
         let rule_of = |version: &str, to: &str| {
             let mut ip = Command::new("ip");
@@ -126,8 +131,8 @@ impl RoutedPath {
         is_done
     }
 
-    /// Returns the number of packets of each IP version that the second router has reported as too
-    /// big.
+    /// Returns the number of ICMP reports that the second router has sent about packets that were
+    /// too big, for each IP version.
     fn reports(&self) -> [u64; 2] {
         self.router.run(|| {
             let snmp = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -137,7 +142,8 @@ impl RoutedPath {
         })
     }
 
-    /// Connects to the peer over one IP version. The path carries packets of 1,500 bytes at first.
+    /// Connects to the peer, over IPv4 if `version` is 0, and over IPv6 if it is 1. The path MTU is
+    /// 1,500 bytes at that time.
     fn connect(&self, version: usize) -> (TcpStream, net::TcpStream) {
         let address = addresses(NETWORKS[2], 2)[version];
         let listener = self.peer.run(move || TcpListener::bind((address, 0)).unwrap());
@@ -148,7 +154,8 @@ impl RoutedPath {
     }
 }
 
-/// Opens a TAP device with `count` queues, or reports that the test is skipped.
+/// Opens a TAP device with `count` queues. If this machine does not have or allow TAP devices,
+/// reports that the test is skipped, and returns `None`.
 fn open_queues(count: usize) -> Option<Vec<Tap>> {
     match Tap::open_queues(&TapConfig { offloads: false, ..TapConfig::default() }, count) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -174,7 +181,7 @@ fn give(interface: &KernelInterface, addresses: [IpAddr; 2]) {
     }
 }
 
-/// Adds routes of both IP versions to a network.
+/// Adds a route of each IP version to a network, through one of the two gateways.
 fn route(interface: &KernelInterface, network: u8, gateways: [IpAddr; 2]) {
     for (destination, gateway) in addresses(network, 0).into_iter().zip(gateways) {
         interface.add_route(destination, prefix_length(destination), Some(gateway)).unwrap();
@@ -187,13 +194,14 @@ fn forward() {
     }
 }
 
-/// Returns the effective MSS for this path MTU: without IP header, TCP header and timestamps.
+/// Returns the effective MSS for this path MTU: the MTU less the IP header, the TCP header and the
+/// timestamps.
 const fn effective_mss(mtu: usize, version: usize) -> usize {
     mtu - if version == 0 { 20 } else { 40 } - 20 - 12
 }
 
 /// Sends data to the peer. The path MTU falls as soon as the first data has arrived. So most of the
-/// data is sent over the path with the smaller MTU.
+/// data is sent after that.
 fn upload_through_a_falling_path(path: &RoutedPath, ours: &TcpStream, theirs: &net::TcpStream) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -266,9 +274,9 @@ fn we_receive_all_data_from_a_sender_whose_path_falls() {
     });
 }
 
-/// The sender does not search for the path MTU, so the second router fragments its segments. The
-/// first shard reassembles the fragments of all connections, and must hand each segment over to the
-/// shard of its connection.
+/// The peer sends without DF, so the second router fragments its segments. Most fragments have no
+/// ports, so the first shard of our host reassembles those of all connections. It must then hand
+/// each segment over to the shard of its connection.
 #[test]
 fn segments_that_a_router_fragments_reach_the_shards_of_their_connections() {
     const SHARDS: usize = 3;

@@ -12,7 +12,7 @@ use std::net::Shutdown;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::{net, thread, time};
 
-/// Returns the number of bytes to transfer in each direction.
+/// Returns the number of bytes that a test transfers in each direction.
 fn bytes() -> u64 {
     setting::<Bytes>("LINERATE_TRANSFER_BYTES", "64MiB").count()
 }
@@ -85,7 +85,7 @@ fn we_receive_all_data() {
     });
 }
 
-/// A link that loses, duplicates and reorders 1 % of the frames of each direction.
+/// Returns a link that loses 1 % of the frames of each direction, duplicates 1 %, and reorders 1 %.
 pub(crate) fn impaired_link(tap: Tap) -> Impair<Tap> {
     let impairments = "loss=1%,duplicate=1%,reorder=1%,reorder-by=3,reorder-within=2ms";
     Impair::new(tap, impairments.parse().unwrap(), 1988)
@@ -116,11 +116,12 @@ fn we_receive_all_data_over_an_impaired_link() {
     });
 }
 
-/// Number of bytes of a transfer in which the sequence numbers wrap around.
+/// Number of bytes of a transfer during which the sequence numbers wrap around.
 const ACROSS: u64 = 32 << 20;
 
-/// Opens connections until the initial sequence number of our host (`side` 0) or of the kernel (1)
-/// is close to the wrap-around. Returns that connection.
+/// Opens connections until an initial sequence number is at most [`ACROSS`] / 2 before the
+/// wrap-around. It is that of our host if `side` is 0, and that of the kernel if it is 1. Returns
+/// this connection.
 fn shortly_before_the_end(
     net: &Net,
     recorded: &Recorded,
@@ -133,9 +134,9 @@ fn shortly_before_the_end(
         if u64::from(number) > (1 << 32) - ACROSS / 2 {
             return (ours, kernels);
         }
-        // The initial sequence number is too far from the wrap-around, so the loop tries another
-        // connection. A linger time of zero makes the dropped connection reset, which leaves no
-        // TIME-WAIT state at either endpoint.
+        // The initial sequence number is too far from the wrap-around, so this connection is
+        // dropped. With a linger time of zero, dropping resets it, so that no endpoint keeps a
+        // TIME-WAIT record.
         ours.set_linger(Some(time::Duration::ZERO)).unwrap();
     }
 }
@@ -154,10 +155,11 @@ fn sequence_numbers_wrap_in_both_directions() {
     });
 }
 
-/// Number of bytes of a transfer that exceeds the buffers of both endpoints.
+/// Number of bytes of a transfer that is larger than the buffers of both endpoints together.
 const MORE_THAN_FITS: u64 = 16 << 20;
 
-/// Waits for the stall time, by receiving from a channel on which nothing is ever sent.
+/// Waits for the time for which a receiver does not read (`LINERATE_STALL`). It waits on a channel
+/// on which nothing is ever sent.
 fn stall() {
     let stall: Duration = setting("LINERATE_STALL", "5s");
     let (_sender, receiver) = channel::<()>();

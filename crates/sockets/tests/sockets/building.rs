@@ -1,4 +1,4 @@
-//! The options of a network's builder.
+//! Tests of the options of [`Builder`](linerate_sockets::Builder).
 
 use crate::networks::{LEFT, RIGHT, cable, config};
 use linerate_link::Readiness;
@@ -18,7 +18,8 @@ fn threads_have_the_name_of_the_network_and_the_number_of_their_shard() {
     let (one, _other) = cable();
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
-    // The operating system ends a thread name at a zero byte, so the builder cuts the name there.
+    // A thread name of the operating system ends at a zero byte, so the builder must drop the rest
+    // of this name.
     drop(
         Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
     );
@@ -37,14 +38,15 @@ fn a_budget_of_zero_is_raised_to_one() {
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let _listener = left.bind((LEFT, 80)).unwrap();
     right.connect((LEFT, 80)).unwrap();
-    // The network must still come to rest: its thread goes to sleep only when it has no more work.
+    // The network must still go to sleep, which it does only when no work is left. With a budget of
+    // zero it would never complete its work.
     let before = left.activity().sleeps;
     while left.activity().sleeps == before {
         thread::yield_now();
     }
 }
 
-/// A memory link that reports the given MTU, in bytes, instead of its real one.
+/// A memory link that reports another MTU than its own: the second field, in bytes.
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {

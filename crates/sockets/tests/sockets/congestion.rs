@@ -1,4 +1,4 @@
-//! A custom congestion control for single sockets.
+//! A custom congestion control that is set for a single connection or listener.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_sockets::{
@@ -7,7 +7,7 @@ use linerate_sockets::{
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of connections that have used the congestion control of this test.
+/// Number of connections for which the congestion control of this test has been created.
 static CREATED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Clone, Debug)]

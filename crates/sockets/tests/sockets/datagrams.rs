@@ -32,8 +32,8 @@ fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
     let mut received = [0; 4];
     assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
-    // The second datagram is sent only after the first has arrived. The first may have waited for
-    // ARP, and a second datagram could overtake it meanwhile.
+    // The second datagram is sent only after the first has arrived. If the first was waiting for
+    // ARP, a datagram sent at once could overtake it.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
     assert_eq!(near.peek(&mut received).unwrap(), 4);
     assert_eq!(near.recv(&mut received).unwrap(), 4);
@@ -115,8 +115,8 @@ fn a_sender_waits_while_the_link_is_busy() {
     const DATAGRAMS: usize = 5_000;
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
-    // The send queue has room for two of the datagrams below. So most of the 5,000 sends have to
-    // wait for room.
+    // The send queue has room for two datagrams of 1,000 bytes with their headers, and two threads
+    // send 5,000 of them. So most of the sends have to wait for room.
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let far = right.bind_udp_with((RIGHT, 0), &options).unwrap();
     let to = near.local_addr().unwrap();
@@ -139,8 +139,8 @@ fn a_sender_to_its_own_host_never_waits_and_excess_datagrams_are_dropped() {
     let [from, to] = [(); 2].map(|()| left.bind_udp((LEFT, 0)).unwrap());
     from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
-    // The number of datagrams is three times the capacity of the host's loopback queue, so not all
-    // of them fit. Nevertheless no send may fail with `WouldBlock`.
+    // The host's loopback queue has room for a third of these datagrams, so some of them are
+    // dropped. Nevertheless no send may fail with `WouldBlock`.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }
@@ -152,8 +152,9 @@ fn queued_datagrams_are_sent_although_the_socket_is_dropped() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
     let mut received = [0; 9];
-    // The first datagram must be sent although its socket is closed while the datagram waits for an
-    // ARP reply. The second does not wait, because the MAC address is known by then.
+    // The socket of the first datagram is closed while the datagram waits for an ARP reply. The
+    // datagram must be sent nevertheless. The second datagram does not wait, because the first has
+    // made the MAC address known.
     for word in [b"one", b"two"] {
         let far = right.bind_udp((RIGHT, 0)).unwrap();
         let from = far.local_addr().unwrap();

@@ -1,4 +1,5 @@
-//! When a network ends, all waiting calls and all peers are informed, and all resources are freed.
+//! Tests of the end of a network: all waiting calls and all peers must be informed, and all
+//! resources be freed.
 
 use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, until_waits};
 use linerate_link::Readiness;
@@ -15,8 +16,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Starts a thread for each kind of blocking call, ends the network, and returns the threads'
-/// errors.
+/// Starts four threads whose calls wait: a read, an accept, a receive of a datagram, and a write.
+/// Then ends the network with `end`. Returns the errors of the calls in this order.
 fn errors_of_waiting_threads(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<ErrorKind> {
     let (near, far) = connection(net, other);
     let listener = net.bind((LEFT, 0)).unwrap();
@@ -36,8 +37,9 @@ fn errors_of_waiting_threads(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<
                 }
             }),
         ];
-        // The network ends after four waits have begun, usually one in each thread. Nothing arrives
-        // for three of the threads, and the peer does not read what the fourth writes.
+        // The network ends after four waits have begun, usually one in each thread. Three threads
+        // wait because nothing arrives. The fourth waits because the peer does not read, so the
+        // buffers are full.
         until_waits(net, before + 4);
         end();
         threads.map(|thread| thread.join().unwrap()).to_vec()
@@ -82,9 +84,9 @@ fn a_failing_link_wakes_all_waiting_threads() {
         right.take();
         other.shutdown();
     });
-    // The reader and the writer (0 and 3) use connections to the peer. Its reset may reach them
-    // before the link fails, so either error is valid. The other two threads must see the failing
-    // link.
+    // The reader (0) and the writer (3) use connections to the peer. When the peer shuts down, its
+    // resets may arrive before the link fails. So either error is valid for them. The other two
+    // threads have no peer, and must see the failing link.
     for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
@@ -105,8 +107,8 @@ fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // `drop` waits for the network's thread, which passes its link to the channel before it ends.
-    // So `try_recv` finds the link without waiting.
+    // `drop` has waited for the network's thread, which sends its link to the channel before it
+    // ends. So `try_recv` finds the link without waiting.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
@@ -159,7 +161,8 @@ fn a_panicking_application_thread_closes_its_sockets() {
     assert_eq!(left.end(), None);
 }
 
-/// A link that works until a test sets `shows`. From then on, its calls return the error `fault`.
+/// A memory link that works until a test sets `shows`. After that, its calls return the error that
+/// `fault` creates.
 struct Broken {
     link: MemoryLink,
     shows: Arc<AtomicBool>,
@@ -248,8 +251,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The network passes its link to the test when it ends, and the test keeps it. If the link were
-    // dropped, the link of the peer would fail, too, which this test does not want.
+    // When the left network ends, it passes its link to the test, which keeps it. Otherwise the
+    // link would be dropped, and the link of the right network would fail, too.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
@@ -261,8 +264,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
     at_left.connect(at_right.local_addr().unwrap()).unwrap();
     at_right.connect(at_left.local_addr().unwrap()).unwrap();
     shows.store(true, Ordering::Relaxed);
-    // The left link is broken from now on. Its reactor detects that only when it uses the link, so
-    // a frame is sent to it.
+    // The left link is broken from now on. The reactor of the left network detects this only when
+    // it uses the link. So a datagram is sent to it, which makes it receive.
     at_right.send(b"!").unwrap();
     while gone.end().is_none() {
         thread::yield_now();
@@ -288,8 +291,8 @@ fn sockets_of_an_ended_network_accept_no_data() {
 fn shutdown_resets_connections_that_are_still_closing() {
     let (left, right) = cable();
     let mut left = ByHand::new(left);
-    // The network passes its link to the test when it ends, and the test keeps it. If the link were
-    // dropped, frames that are still in it would be lost, and with them the resets.
+    // When the right network ends, it passes its link to the test, which keeps it. Otherwise the
+    // link would be dropped, and the resets that are still in it would be lost.
     let (sender, kept) = mpsc::channel();
     let right =
         Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
@@ -297,8 +300,9 @@ fn shutdown_resets_connections_that_are_still_closing() {
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);
     lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
-    // Both streams are dropped. The left host makes no turn, so it acknowledges no FIN, and both
-    // connections are still closing when the right network shuts down.
+    // Both streams are dropped, `lingering` on a thread that waits. The left host makes no turn, so
+    // it acknowledges no FIN. Both connections are therefore still closing when the right network
+    // shuts down.
     drop(closed);
     thread::scope(|scope| {
         let before = right.activity().waits;

@@ -1,4 +1,4 @@
-//! Forwarders, which provide flows to addresses of other hosts.
+//! Tests of forwarders, which accept flows to addresses of other hosts.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_sockets::{
@@ -10,7 +10,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::thread::{self, JoinHandle};
 
-/// An address that no host has.
+/// An address that neither the client nor the gateway has. Only the forwarder accepts connections
+/// to it.
 const FAR: &str = "203.0.113.9:80";
 
 fn host(link: linerate_link::MemoryLink, address: &str) -> Net {
@@ -56,8 +57,8 @@ fn a_connection_is_rejected_or_dropped() {
     let connecting = connect(&client);
     let Flow::Handshake(dropped) = forwarder.accept().unwrap() else { panic!() };
     drop(dropped);
-    // Dropping the first handshake has sent no answer to the client. The client therefore repeats
-    // its SYN, which arrives at the forwarder as a new flow.
+    // The client got no answer when the first handshake was dropped. So it repeats its SYN, which
+    // the forwarder reports as a new flow.
     let Flow::Handshake(handshake) = forwarder.accept().unwrap() else { panic!() };
     handshake.reject(Rejection::Reset).unwrap();
     assert_eq!(connecting.join().unwrap().unwrap_err().kind(), ErrorKind::ConnectionRefused);

@@ -22,7 +22,8 @@ fn builder() -> (Builder<MemoryLink>, MemoryLink, MemoryLink) {
     (builder, inner_peer, outer_peer)
 }
 
-/// Returns the network with two interfaces, and its peer on each link.
+/// Returns a network with two interfaces, and the two peer networks: one on the link of each
+/// interface.
 fn networks() -> (Net, [Net; 2]) {
     let (builder, inner_peer, outer_peer) = builder();
     let peers = [(inner_peer, [10, 0, 0, 2]), (outer_peer, [10, 0, 1, 2])];
@@ -70,8 +71,8 @@ fn calls_about_an_interface_name_it() {
     assert!(net.remove_address([10, 0, 1, 9].into()).unwrap().is_none());
     assert!(second.remove_address([10, 0, 1, 9].into()).unwrap().is_some());
     assert_eq!(net.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
-    // `second` is the handle of the same network for its second interface. Both handles share the
-    // sockets, so the port is in use for either.
+    // `second` is a handle of the network `net`, for its second interface. Sockets belong to the
+    // network, so the port that `second` has bound is also in use for `net`.
     let taken = second.bind_udp((INNER, 7)).unwrap();
     assert_eq!(net.bind_udp((INNER, 7)).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop(taken);

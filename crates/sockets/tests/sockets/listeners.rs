@@ -73,9 +73,9 @@ fn connections_beyond_the_backlog_wait_until_there_is_room() {
     let address = listener.local_addr().unwrap();
     let waiting = [(); 2].map(|()| right.connect(address).unwrap());
     let error = loop {
-        // Connect until the listener's queue is full and a connection attempt times out. The number
-        // of successes is not checked: a full listener may drop the final ACK of a handshake, which
-        // has then succeeded for the client only.
+        // Connects until the listener's queue is full, so that a connection attempt times out. More
+        // attempts than `backlog` may succeed: a full listener drops the final ACK of a handshake,
+        // and the client then considers the connection open. So their number is not checked.
         match right.connect_timeout(&address, Duration::from_millis(20)) {
             Ok(_) => {}
             Err(error) => break error,

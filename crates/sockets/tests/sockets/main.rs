@@ -1,4 +1,4 @@
-//! Two networks in one process, and programs that use them like `std::net`.
+//! Tests with two networks in one process, whose sockets are used like those of `std::net`.
 
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 

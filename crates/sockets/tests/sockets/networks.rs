@@ -1,4 +1,4 @@
-//! Two networks that are connected by a memory link.
+//! Helpers of the tests: two networks that are connected by a memory link.
 
 use linerate_link::MonotonicClock;
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair};
@@ -12,7 +12,7 @@ use std::thread;
 
 pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// An address that no host has.
+/// An address on the link that neither network has.
 pub(crate) const ABSENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 77);
 
 pub(crate) fn config(address: Ipv4Addr) -> StackConfig {
@@ -28,7 +28,7 @@ pub(crate) fn networks() -> (Net, Net) {
     networks_with(|_| ())
 }
 
-/// Creates two networks. `change` is applied to the configuration of both.
+/// Creates two networks. `change` modifies the configuration of each of them.
 pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     let (left, right) = cable();
     let [left, right] =
@@ -49,8 +49,8 @@ pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// Returns once application threads have waited for sockets of `net` at least `waits` times in
-/// total.
+/// Waits until the number of waits by application threads of `net` has reached `waits`. The number
+/// counts all waits since the network started.
 pub(crate) fn until_waits(net: &Net, waits: u64) {
     while net.activity().waits < waits {
         thread::yield_now();
@@ -64,7 +64,7 @@ pub(crate) struct ByHand {
 }
 
 impl ByHand {
-    /// Creates the left host, which listens on port 80.
+    /// Creates a host with the address of the left network, which listens on port 80.
     pub(crate) fn new(link: MemoryLink) -> Self {
         let mut stack = Stack::new(config(LEFT), [1; 32]);
         let listener =
@@ -88,7 +88,8 @@ impl ByHand {
         })
     }
 
-    /// Receives all frames that have arrived, and answers them.
+    /// Makes turns until the host has received all frames that have arrived, and has sent its
+    /// responses.
     pub(crate) fn turn(&mut self) {
         while self.host.turn(MonotonicClock.now()).unwrap().more {}
     }

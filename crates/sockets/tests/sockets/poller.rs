@@ -1,4 +1,4 @@
-//! Readiness, in an event loop with our poller and in one with mio.
+//! Tests of [`Poller`]: in an event loop of its own, and in an event loop of mio.
 
 use crate::networks::{LEFT, RIGHT, connection, networks};
 use linerate_sockets::{Event, Interest, Net, Poller, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use std::thread;
 const CLIENTS: u8 = 5;
 const LENGTH: usize = 300_000;
 
-/// A single-threaded echo server.
+/// An echo server that handles all its connections on one thread, with non-blocking sockets.
 struct Server {
     listener: TcpListener,
     connections: BTreeMap<usize, Connection>,
@@ -83,8 +83,8 @@ impl Server {
     }
 }
 
-/// Runs clients on threads, and calls `serve` on the thread of the test. `serve` handles the events
-/// of the server until all clients have been served.
+/// Runs an echo server with several clients, each on a thread. `serve` runs on the thread of the
+/// test. It must pass the poller's events to the server until all clients have been served.
 fn echo(serve: impl FnOnce(&Poller, &mut Server)) {
     let (left, right) = networks();
     let poller = Poller::new().unwrap();
@@ -156,7 +156,7 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     poller.wait(&mut events, None).unwrap();
     assert_eq!(events, [Event { token: 3, readable: true, writable: false }]);
 
-    // When a socket is deregistered or closed, its events are dropped, also those that are already
+    // When a socket is deregistered or dropped, its event is discarded, even if it is already
     // queued.
     poller.register(&far, 5, Interest::Write).unwrap();
     poller.deregister(&far).unwrap();
@@ -174,8 +174,8 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     }
     assert!(!tokens.contains(&6), "{tokens:?}");
 
-    // The network shuts down. This must cause an event of each registered socket, such as the one
-    // with token 3.
+    // Shutting the network down must cause an event of each registered socket. The socket with
+    // token 3 is checked.
     poller.take(&mut events);
     left.shutdown();
     poller.wait(&mut events, None).unwrap();

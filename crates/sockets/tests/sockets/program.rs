@@ -1,4 +1,5 @@
-//! A program written for `std::net` runs over the sockets of the system and over ours.
+//! A program written for `std::net` must give equal results over the sockets of the system and over
+//! ours.
 
 use crate::networks::{LEFT, networks};
 use crate::store::{over_linerate, over_the_system, questions};

@@ -1,5 +1,5 @@
-//! A network with several shards, each with a queue of the link and a thread. It is used like a
-//! network with one shard.
+//! Tests of a network with several shards, each with a queue of the link and a thread. Programs use
+//! it like a network with one shard.
 
 use crate::networks::{LEFT, RIGHT, config, until_waits};
 use crate::pattern;
@@ -20,8 +20,9 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
     Net::builder(links.next().unwrap(), config(address)).queues(links).seed([seed; 32])
 }
 
-/// Creates networks with different hash keys. So a network sends many flows to queues of its peer
-/// whose shards do not own them, and the peer's shards have to hand frames over.
+/// Creates two networks with different hash keys. The sender selects the queue of a flow by its own
+/// key, and the receiver the owner of the flow by the other key. So many frames arrive at a shard
+/// that does not own their flow, and must be handed over.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())

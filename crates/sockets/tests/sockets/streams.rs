@@ -97,8 +97,9 @@ fn a_waiting_writer_is_woken_when_its_direction_is_closed() {
                 }
             }
         });
-        // The peer does not read, so the writer fills the peer's receive buffer and its own send
-        // buffer, and then waits. The loop ends when the peer's window is closed.
+        // The peer does not read. So the writer fills the peer's receive buffer and its own send
+        // buffer, and then waits. This loop ends when the peer's receive buffer is full, which
+        // closes the window.
         while far.tcp_info().unwrap().send_window > 0 {
             thread::yield_now();
         }
@@ -117,8 +118,8 @@ fn a_waiting_writer_continues_when_its_buffer_grows() {
     rules.tcp.send_buffer = SMALL.into();
     let right = Net::builder(right, rules).start().unwrap();
     let (_near, mut far) = left.accept(&right);
-    // The peer's host makes no turn, so it acknowledges nothing. One write fills the send buffer,
-    // and the next has to wait.
+    // The left host makes no turn, so it acknowledges nothing. The first write fills the send
+    // buffer, so the second one has to wait.
     assert_eq!(far.write(&[9; SMALL]).unwrap(), SMALL);
     let before = right.activity().waits;
     thread::scope(|scope| {
@@ -227,8 +228,8 @@ fn a_lingering_close_returns_when_all_data_is_acknowledged() {
     let mut received = vec![0; BYTES + 1];
     let mut length = 0;
     while length < BYTES {
-        // `drop` waited until the peer had acknowledged all data. So all of it is in the receive
-        // buffer, and a read cannot fail with `WouldBlock`.
+        // Because of the linger time, `drop` has waited until the peer had acknowledged all data.
+        // So the receive buffer contains all of it, and a read cannot fail with `WouldBlock`.
         length += near.read(&mut received[length..]).unwrap();
     }
     assert_eq!(near.read(&mut received).unwrap(), 0);
@@ -239,8 +240,8 @@ fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
-    // The peer does not read. Once the buffers of both endpoints are full, the remaining data
-    // cannot be acknowledged, so the linger time passes.
+    // The peer does not read. Once the buffers of both endpoints are full, the peer cannot
+    // acknowledge the rest of the data. So closing below waits until the linger time has passed.
     while far.write(&[9; 100_000]).is_ok() || far.tcp_info().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);
@@ -293,8 +294,8 @@ fn a_connection_can_have_its_own_configuration() {
     drop(near);
 }
 
-/// Creates networks whose persist timer expires after an hour. Its expiry would send corked data
-/// early, so with the usual times the tests would depend on the speed of the machine.
+/// Creates networks whose persist timer expires after an hour. When this timer expires, corked data
+/// is sent. With the usual times, this could happen during a test on a slow machine.
 fn networks_with_long_timeouts() -> (Net, Net) {
     let hour = Duration::from_secs(3_600).into();
     networks_with(|config| {
@@ -355,7 +356,8 @@ fn the_limit_of_unsent_data_blocks_writes() {
     near.set_nonblocking(true).unwrap();
     let mut written = 0;
     // The peer does not read, so its window closes when its receive buffer of 50,000 bytes is full.
-    // Writes then stop at 1,000 unsent bytes, although the send buffer has room for 1 MiB.
+    // After that, writes must stop at 1,000 unsent bytes, although the send buffer of 1 MiB has
+    // room for more.
     while near.tcp_info().unwrap().send_window > 0 || near.tcp_info().unwrap().unsent < 1_000 {
         written += (&near).write(&[7; 4_096]).unwrap_or(0);
     }

@@ -1,4 +1,5 @@
-//! Calls that time out, and non-blocking calls that would wait, fail with the right error.
+//! Calls that time out must fail with the right error, and so must non-blocking calls that would
+//! have to wait.
 
 use crate::networks::{ABSENT, LEFT, connection, networks};
 use linerate_sockets::Error;

@@ -1,4 +1,4 @@
-//! No wake-up is lost, and events wake no more threads than necessary.
+//! Tests of wake-ups: none is lost, and an event wakes no more threads than necessary.
 
 use crate::networks::{LEFT, connection, networks, until_waits};
 use std::io::{ErrorKind, Read, Write};
@@ -25,8 +25,8 @@ fn no_wake_up_is_lost_in_many_round_trips() {
             far.read_exact(&mut byte).unwrap();
         }
     });
-    // Each thread receives one byte per round, and waits for it at most once. If the byte has
-    // already arrived when the thread reads, it does not wait at all.
+    // Each thread reads one byte per round, so it waits at most once per round. It does not wait if
+    // the byte has already arrived.
     assert!(left.activity().waits - before.0 <= ROUNDS, "{:?}", left.activity());
     assert!(right.activity().waits - before.1 <= ROUNDS, "{:?}", right.activity());
 }
@@ -43,7 +43,7 @@ fn an_event_wakes_one_of_many_threads() {
     thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                // A reader ends when it receives an empty datagram.
+                // A thread reads datagrams until it receives an empty one.
                 while near.recv(&mut [0]).unwrap() > 0 {
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
@@ -60,9 +60,9 @@ fn an_event_wakes_one_of_many_threads() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram should wake one reader, which takes it and waits again: one wait per datagram.
-    // The limit is about twice that number. If each datagram woke all 16 readers, there would be
-    // about 16 waits per datagram.
+    // Each datagram should wake one reader, which takes it and waits for the next one. This makes
+    // one wait per datagram. The limit is about twice that number, to leave room for chance. If
+    // each datagram woke all 16 readers, there would be about 16 waits per datagram.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
@@ -125,8 +125,9 @@ fn many_accepting_threads_get_each_connection_once() {
     assert_eq!(accepted.into_inner(), CALLS as u64);
 }
 
-/// All connections that arrive in one turn of the host cause a single event. So a thread that has
-/// accepted a connection must wake the next thread. Otherwise this test would never end.
+/// All connections that arrive in one turn of the host cause a single event, which wakes one
+/// thread. After this thread has accepted a connection, it must wake the next one. Otherwise
+/// threads would wait although connections are queued, and this test would never end.
 #[test]
 fn no_accepting_thread_waits_while_a_connection_is_queued() {
     const ACCEPTORS: usize = 8;
@@ -147,7 +148,8 @@ fn no_accepting_thread_waits_while_a_connection_is_queued() {
 fn a_waiting_receiver_gets_the_error_of_another_threads_send() {
     let (_left, right) = networks();
     let far = right.bind_udp("0.0.0.0:0").unwrap();
-    // No socket is bound to this port, so the datagram below causes a port-unreachable error.
+    // No socket is bound to port 9. So the datagram below causes an ICMP message "port
+    // unreachable".
     far.connect((LEFT, 9)).unwrap();
     thread::scope(|scope| {
         let before = right.activity().waits;
@@ -165,7 +167,7 @@ fn an_idle_network_sleeps() {
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     let before = left.activity();
-    // These calls change nothing, so they must cause no turn of the host.
+    // These calls only read the state of the host, so they must not wake the reactor.
     for _ in 0..10_000 {
         near.tcp_info().unwrap();
         near.statistics().unwrap();

@@ -1,11 +1,11 @@
-//! Wrong use of sockets: one program runs on `std::net` and on our sockets, and must get the same
-//! kinds of errors.
+//! Wrong use of sockets: a test program runs on the sockets of `std::net` and on ours. It must get
+//! equal kinds of errors from both.
 
 use crate::networks::networks;
 use std::io;
 
-/// Runs the test program, and returns the results of its steps. The macro is expanded for
-/// `std::net` and for our sockets. The expansions differ only in how they open sockets.
+/// Runs the test program, and returns the results of its steps. It is a macro because the sockets
+/// of `std::net` and ours have different types. Its arguments are the functions that open sockets.
 macro_rules! outcomes {
     ($connect:expr, $bind:expr, $bind_udp:expr) => {{
         let (connect, bind, bind_udp) = ($connect, $bind, $bind_udp);
