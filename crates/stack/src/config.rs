@@ -28,17 +28,19 @@ pub struct StackConfig {
     /// range are harder to guess.
     pub ephemeral_ports: RangeInclusive<u16>,
     /// Whether the host answers echo requests to broadcast addresses, which RFC 1122 §3.2.2.6
-    /// permits. False by default, so that an attacker cannot use the host to amplify a flood.
+    /// permits. False by default: otherwise an attacker could make all hosts of a network answer
+    /// one request, and direct the answers at a victim.
     pub answer_broadcast_echo: bool,
-    /// Whether the host uses the flow cache, which delivers a frame directly to its connection if
-    /// the headers match those of the previous frame. The cache does not change the host's
-    /// behaviour.
+    /// Whether the host uses the flow cache. This cache delivers a frame directly to its
+    /// connection, if the headers of the frame match those of the previous frame. It saves
+    /// processing time, and does not change the host's behaviour.
     pub frame_prediction: bool,
     /// Whether the IPv4 identification of TCP packets is a counter, as in 4.3BSD. If false, the
     /// field is zero, which is permitted because these packets have the flag DF (RFC 6864 §4.1).
-    /// The counter saves three bytes a packet with header compression on serial lines (RFC 1144
-    /// §3.2.2). But the counter reveals to every receiver how many packets the host sends to other
-    /// hosts, and prevents batches of segments.
+    /// With header compression on serial lines, a packet takes three bytes less if its
+    /// identification is one more than that of the previous packet (RFC 1144 §3.2.2). But the
+    /// counter reveals to every receiver how many packets the host sends to other hosts. The
+    /// counter also prevents batches of segments from one header template.
     pub count_packets: bool,
     /// The number of probes for a duplicate that the host sends before it uses an IPv6 address
     /// (DupAddrDetectTransmits, RFC 4862 §5.1). If the number is not zero, the host also probes and
@@ -165,31 +167,33 @@ impl InterfaceConfig {
 /// bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of sockets, including orphaned connections.
+    /// Maximum number of sockets, including orphaned connections, which the application has closed.
     pub sockets: usize,
-    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the TIME-WAIT of the
-    /// connection that entered this state first ends early.
+    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the connection that has been
+    /// in TIME-WAIT longest leaves this state early.
     pub time_wait: usize,
-    /// Maximum number of orphaned connections, which the application has closed but which still
-    /// exchange segments. Beyond this limit, a connection is reset when the application closes it.
+    /// Maximum number of orphaned connections: connections that the application has closed, but
+    /// that still exchange segments. At this limit, a connection that the application closes is
+    /// reset.
     pub orphans: usize,
-    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A single connection may
-    /// at first hold up to a seventeenth of this memory. Once it has transferred as many bytes as
-    /// it holds, it may hold up to half. When memory runs short, buffers release unused memory,
-    /// stop growing, and drop out-of-order data, and applications have to wait before they can
-    /// write.
+    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection may at
+    /// first hold a sixteenth of the memory that is still free. Once it has transferred as many
+    /// bytes as it holds, it may hold as much as is still free. A single connection can thus hold
+    /// at first a seventeenth, and later half, of all memory. When memory runs short, buffers
+    /// release unused memory, stop growing, and drop out-of-order data, and applications have to
+    /// wait before they can write.
     pub buffer_bytes: usize,
     /// Maximum number of interfaces of the host.
     pub interfaces: usize,
     /// Maximum number of addresses of each interface, in any state.
     pub addresses: usize,
     /// Maximum number of default routers known from router advertisements. At the limit, a new
-    /// router replaces a router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at
-    /// least two.
+    /// router replaces a router of lower preference; if there is none, the new router is ignored.
+    /// RFC 4861 §6.3.4 requires at least two.
     pub routers: usize,
     /// Maximum number of on-link prefixes from router advertisements. It also limits the number of
-    /// addresses with stable identifiers that the host forms from advertised prefixes. Further
-    /// prefixes are ignored.
+    /// addresses with stable identifiers that the host forms from advertised prefixes. Prefixes
+    /// beyond the limit are ignored.
     pub prefixes: usize,
     /// Maximum number of stored redirects. At the limit, a new redirect replaces the oldest.
     pub redirects: usize,
@@ -204,16 +208,16 @@ pub struct Limits {
     pub path_mtus: usize,
     /// The limits of the reassembly of fragmented datagrams.
     pub reassembly: ReassemblyLimits,
-    /// Maximum number of servers in the cache of Fast Open cookies. A second cache with the same
-    /// limit holds the server ports that have refused Fast Open. Both caches evict the least
-    /// recently used entry.
+    /// Maximum number of servers in the cache of Fast Open cookies. A second cache, for server
+    /// ports at which Fast Open failed, has an equal limit. Both caches evict the least recently
+    /// used entry.
     pub fast_open_servers: usize,
     /// Maximum size of the reply queue of an interface, in bytes. The queue holds ARP, ICMP and
     /// reset packets, and the remaining datagrams of closed sockets.
     pub reply_bytes: usize,
     /// Maximum size of the queue of packets that this host sends to itself, in bytes. A host of
-    /// several shards has another queue with the same limit, for reassembled segments that belong
-    /// to other shards.
+    /// several shards also has a queue of reassembled segments that belong to other shards. Each of
+    /// the two queues may have this size.
     pub local_bytes: usize,
     /// Rate limit of sent ICMP errors (RFC 1812 §4.3.2.8).
     pub icmp_errors: RateLimit,
@@ -229,15 +233,15 @@ pub struct Limits {
     /// handshake replaces the oldest.
     pub deferred: usize,
     /// Maximum number of UDP flows of forwarders. Beyond this limit, a new flow replaces the flow
-    /// that has carried no datagram for the longest time. Flows on which the application has sent
-    /// no datagram yet are replaced first.
+    /// that has been idle longest among those on which the application has sent no datagram. If the
+    /// application has sent on all flows, it replaces the flow that has been idle longest.
     pub udp_flows: usize,
 }
 
 impl Limits {
-    /// Divides the limits of connections, of buffer memory and of packet rates among `shards`
-    /// shards, rounded up. Returns the limits of one shard. All other limits, such as the number of
-    /// neighbours, are not divided.
+    /// Returns the limits of one shard of a host that has `shards` shards. The limits of
+    /// connections, of buffer memory and of packet rates are divided by `shards`, rounded up. All
+    /// other limits, such as the number of neighbours, are not divided.
     #[must_use]
     pub fn among(self, shards: NonZeroU16) -> Self {
         let count = usize::from(shards.get());

@@ -17,7 +17,7 @@ macro_rules! counters {
         }
 
         impl $group {
-            /// Title with which both lines of the group begin.
+            /// Title of the group. Both lines of the formatted group begin with it.
             pub const TITLE: &'static str = $title;
 
             /// Returns the name and value of each counter, in the order in which they are
@@ -53,8 +53,8 @@ counters! {
         in_receives "InReceives",
         /// Received packets with an invalid header: wrong version, length, checksum or address.
         in_header_errors "InHdrErrors",
-        /// Received packets that are not for this host, including broadcast frames with a packet to
-        /// a unicast address.
+        /// Received packets to addresses that do not belong to this host. Broadcast frames with a
+        /// packet to a unicast address are counted as well.
         in_address_errors "InAddrErrors",
         /// Received packets of a transport protocol that this host does not support.
         in_unknown_protocols "InUnknownProtos",
@@ -214,7 +214,8 @@ counters! {
         /// Outgoing connections that did not use Fast Open because recent Fast Open attempts
         /// failed.
         fast_opens_withheld "TCPFastOpenBlackhole",
-        /// Servers and server ports that were evicted from the Fast Open cache.
+        /// Servers and server ports that were evicted from the Fast Open cache, because the cache
+        /// was full.
         fast_opens_forgotten "FastOpenForgotten",
         /// Incoming connections that were opened with a valid Fast Open cookie.
         fast_opens_passive "TCPFastOpenPassive",
@@ -262,10 +263,11 @@ counters! {
         unmatched_icmps "UnmatchedIcmps",
         /// Received segments in packets with the ECN codepoint CE (congestion experienced).
         marked_segments "MarkedSegs",
-        /// Received segments that belong to the same connection as the previous segment.
+        /// Received segments that belong to the connection to which the previous received segment
+        /// belonged.
         flow_repeats "FlowRepeats",
-        /// Received segments whose connection was looked up, in the one-entry cache or in the hash
-        /// table of connections.
+        /// Lookups of connections for received segments, including those that the one-entry cache
+        /// answers without the hash table of connections.
         flow_lookups "FlowLookups",
     }
 }
@@ -373,7 +375,8 @@ counters! {
         bytes "bytes",
         /// Received frames.
         packets "packets",
-        /// Frames that were too short for their link header.
+        /// Received frames that were too short for their link header. No other errors of received
+        /// frames are counted here.
         errors "errs",
         /// Frames that were not for this host, or had a VLAN tag, an invalid source address or an
         /// unknown EtherType.
@@ -408,8 +411,8 @@ counters! {
         fifo "fifo",
         /// Collisions on the medium. Always zero, because links do not report collisions.
         collisions "colls",
-        /// Frames lost because the carrier was lost. Always zero, because links do not report these
-        /// frames.
+        /// Frames that were not sent completely, because the carrier failed. Always zero, because
+        /// links do not report these frames.
         carrier "carrier",
         /// Sent compressed frames. Always zero, because links compress frames after the host has
         /// sent them.

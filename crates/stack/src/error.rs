@@ -14,8 +14,8 @@ pub enum Error {
     /// accept. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
-    /// Another socket is bound to the local address, or a connection between this local address and
-    /// the remote address exists already.
+    /// Another socket is bound to the local address and port, or a connection between this local
+    /// address and port and the remote ones exists already.
     #[error("{0} is in use: choose another port, or wait until the other socket is gone")]
     AddressInUse(SocketAddr),
     /// The address does not belong to this host.
@@ -35,8 +35,8 @@ pub enum Error {
         /// The destination.
         remote: IpAddr,
     },
-    /// The socket is for IPv6 only, or bound to an IPv6 address, and the destination has an IPv4
-    /// address.
+    /// The destination has an IPv4 address, but the socket is for IPv6 only or is bound to a
+    /// specific IPv6 address.
     #[error(
         "{0} is an IPv4 address, and the socket is for IPv6 only: bind one to `::` that admits \
          IPv4, or one of IPv4"
@@ -48,7 +48,8 @@ pub enum Error {
          address, or admit IPv4"
     )]
     MappedBind(SocketAddr),
-    /// The option to exclude IPv4 exists only for IPv6 sockets, and the socket is an IPv4 socket.
+    /// The application has set the option to exclude IPv4, which only IPv6 sockets have, and the
+    /// socket is an IPv4 socket.
     #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
     NotIpv6(SocketAddr),
     /// The host has no interface with this number, which is the zone of a link-local address.
@@ -103,7 +104,8 @@ pub enum Error {
     /// The destination is a broadcast address, and the application has not allowed broadcasts.
     #[error("{0} is a broadcast address: allow broadcasts on the socket first")]
     BroadcastForbidden(IpAddr),
-    /// Another shard of this host would receive the segments of the connection.
+    /// The segments of a connection from the requested local address and port would reach another
+    /// shard of this host.
     #[error(
         "a connection from {local} belongs to shard {shard}: open it there, or leave the choice of \
          the port to the host"
@@ -125,8 +127,8 @@ pub enum Error {
         /// The limit of sockets.
         limit: usize,
     },
-    /// The datagram is too long for the send queue or for its IP version, or exceeds the path MTU
-    /// and must not be fragmented.
+    /// The datagram is longer than its IP version or the whole send queue permits, or it exceeds
+    /// the path MTU and must not be fragmented.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// The largest size that fits, in bytes.

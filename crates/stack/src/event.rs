@@ -13,8 +13,9 @@ use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
 use linerate_wire::{IcmpError, Icmpv6Error};
 
-/// An event for the application. Until the application polls an event of a socket, further events
-/// of this kind and socket are merged with it.
+/// An event for the application. For each socket, the queue contains each kind of event at most
+/// once. An event that occurs again before the application has polled it is therefore reported
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -43,8 +44,8 @@ pub enum Event {
 pub enum UdpEvent {
     /// A datagram can be received.
     Readable,
-    /// A datagram can be sent again, after the socket refused a datagram because the send queue was
-    /// full.
+    /// The send queue has room again. Reported only after the socket has refused a datagram because
+    /// the send queue was full.
     Writable,
     /// A sent datagram has caused an error: an ICMP error was received, or the next hop did not
     /// answer address resolution.
@@ -57,8 +58,8 @@ pub enum UdpEvent {
 pub enum RawEvent {
     /// A packet can be received.
     Readable,
-    /// A packet can be sent again, after the socket refused a packet because the send queue was
-    /// full.
+    /// The send queue has room again. Reported only after the socket has refused a packet because
+    /// the send queue was full.
     Writable,
 }
 
@@ -84,7 +85,8 @@ pub struct EchoReply {
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
-    /// The data of the reply. A correct host returns the data of the request unchanged.
+    /// The data of the reply. They equal the data of the request, unless the replying host is
+    /// faulty.
     pub data: Vec<u8>,
     /// The TTL or hop limit of the received packet.
     pub ttl: u8,
@@ -134,8 +136,8 @@ pub(crate) struct EventQueue {
     /// The pending events of each socket, one bit for each kind of event. Invariant: a socket has a
     /// pending event if and only if it is in `waiting`.
     kinds: Vec<u8>,
-    /// Events of the host itself, not of its sockets. The number of echo events is limited, and
-    /// each other event is in the queue at most once.
+    /// Events of the host itself, not of its sockets. The number of echo events is at most
+    /// `echo_limit`, and each other event is in the queue at most once.
     host: VecDeque<Event>,
     echo_limit: usize,
 }
@@ -213,7 +215,8 @@ impl EventQueue {
     }
 
     /// Removes and returns the next event of a socket, as the index of the socket and the number of
-    /// the event's bit. Selects the lowest bit of the socket that was queued first.
+    /// the event's bit. The socket is the one that has been in the queue longest. Of its pending
+    /// events, the event with the lowest bit is returned.
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
         let kinds = self.kinds.get_mut(socket as usize)?;

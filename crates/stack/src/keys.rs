@@ -17,7 +17,8 @@ impl Keys {
         Self { seed }
     }
 
-    /// Returns the keys of an interface. The first interface has the keys of the host.
+    /// Returns the keys of an interface. The first interface has the keys of the host, and each
+    /// other interface has keys of its own.
     pub(crate) fn of_interface(&self, number: u16) -> Self {
         if u32::from(number) == FIRST_INTERFACE {
             return *self;
@@ -35,14 +36,15 @@ impl Keys {
         SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// Returns a stronger keyed hash, for values that peers can see, such as sequence numbers and
-    /// ports.
+    /// Returns a keyed hash for values that peers can see, such as sequence numbers and ports. It
+    /// is stronger than that of [`Keys::table`], because peers could use these values to guess the
+    /// key.
     pub(crate) fn visible(&self, purpose: &str) -> SipHasher24 {
         SipHasher24::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// Derives the 64-bit number with this index for a purpose. The number depends on all 256 bits
-    /// of the seed.
+    /// Derives a 64-bit number for a purpose. Each `index` gives another number for this purpose.
+    /// The number depends on all 256 bits of the seed.
     pub(crate) fn draw(&self, purpose: &str, index: u8) -> u64 {
         let halves = self.seed.as_chunks::<16>().0;
         halves.iter().zip([0, 128]).fold(0, |number, (half, side)| {

@@ -1,8 +1,8 @@
 //! A host without I/O of its own (sans-IO): IP, ARP, ICMP, UDP and TCP for many connections, and
 //! the trait [`Link`] for the link of the host.
 //!
-//! The caller passes time, randomness and received bytes as arguments. This crate uses no file
-//! descriptors, no threads, and no particular kind of link.
+//! The caller passes time, randomness and received bytes as arguments. So this crate uses no clock,
+//! no file descriptors and no threads, and works with any kind of link.
 //!
 //! A [`Stack`] has three groups of methods: methods for applications (`tcp_*`, `udp_*`, `echo_*`),
 //! methods for the program that drives the host ([`Stack::turn`], or `handle_*` for input and

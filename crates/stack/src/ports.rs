@@ -6,8 +6,9 @@ use crate::keys::Keys;
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
-/// Number of counters. Several destinations share a counter. With more counters, the sequence of
-/// ports to one destination reveals less about connections to other destinations.
+/// Number of counters. Each destination uses one counter, which it shares with other destinations.
+/// With more counters, fewer destinations share one, so the sequence of ports to one destination
+/// reveals less about connections to others.
 const TABLE_LENGTH: usize = 64;
 
 /// The selector of ephemeral ports.
@@ -15,8 +16,8 @@ const TABLE_LENGTH: usize = 64;
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
-    /// The flow for which a hash was computed most recently, without a local port, and this hash.
-    /// Consecutive connections often have the same destination, so they reuse the hash.
+    /// The flow whose hash was computed most recently, without a local port, and this hash. If the
+    /// next connection has the same destination, which is frequent, it reuses the hash.
     last: Option<(Flow, u64)>,
     table: [u32; TABLE_LENGTH],
 }
@@ -35,16 +36,17 @@ impl Ports {
 
     /// Sets the local port of `flow` to a port for which `taken` returns false, and returns the
     /// flow. Returns `None` if all ports are taken. Successive ports for one destination are
-    /// consecutive numbers from an unpredictable start, so that a port is reused only after all
-    /// other ports.
+    /// consecutive numbers that begin at an unpredictable number. A port is thus reused only after
+    /// all other ports were tried.
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
         mut flow: Flow,
         mut taken: impl FnMut(&Flow) -> bool,
     ) -> Option<Flow> {
-        // The functions F and G of the RFC are the upper and the lower half of one keyed hash. The
-        // halves are independent of each other.
+        // The functions F and G of the RFC are two halves of one keyed hash, which are independent
+        // of each other. The upper half is F, the offset. The lower half is G, which selects the
+        // counter.
         let hash = self.hash(&flow);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
@@ -173,8 +175,8 @@ mod tests {
         assert_ne!(hash, ports.hash(&to(SocketAddr::new(other, REMOTE.port()))));
     }
 
-    /// RFC 6056 §3.3.4: the table is filled with random numbers. Counters that start at zero would
-    /// reveal how many ports the host has used since its start.
+    /// RFC 6056 §3.3.4: the counters in the table start at random numbers. If they started at zero,
+    /// they would reveal how many ports the host has used since its start.
     #[test]
     fn the_counters_start_at_random() {
         let (mut one, other) = (ports(1).table, ports(2).table);

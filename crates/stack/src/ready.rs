@@ -8,9 +8,10 @@
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Maximum number of frames that a sender may send before it moves to the back of the ring. With
-/// more than one frame, later frames find the sender's state in the processor's caches. The flow
-/// cache of the receiving host then also finds their connection without a lookup.
+/// Maximum number of frames that a sender may send before it moves to the back of the ring. It is
+/// more than one, so that the later frames find the sender's state in the processor's caches. In
+/// addition, the receiving host finds the connection of the later frames in its flow cache, without
+/// a lookup.
 const FRAMES_PER_TURN: u32 = 4;
 
 /// A sender in the ring.
@@ -68,8 +69,8 @@ impl Ready {
         self.links.shrink(Sender::Socket(sockets).item() as usize);
     }
 
-    /// Returns the sender of the next frame, and counts this frame. If the sender at the front has
-    /// already sent its maximum number of frames, moves it to the back first.
+    /// Returns the sender at the front, which sends the next frame, and counts this frame. A sender
+    /// that has already sent its maximum number of frames is moved to the back first.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
         if self.sent >= FRAMES_PER_TURN {
@@ -89,9 +90,9 @@ impl Ready {
         }
     }
 
-    /// Returns how many more frames `sender` may send before it moves to the back of the ring. The
-    /// number is zero if the sender is not at the front, and unlimited (`u32::MAX`) if it is the
-    /// only sender.
+    /// Returns how many more frames `sender` may send before it moves to the back of the ring. This
+    /// is zero if the sender is not at the front. It is unlimited (`u32::MAX`) if the sender is
+    /// alone in the ring.
     pub(crate) fn left_to(&self, sender: Sender) -> u32 {
         if !self.ring.begins_with(sender.item()) {
             return 0;

@@ -1,5 +1,5 @@
-//! The timers of the services of a host, such as DHCP. A service is any activity with a timer that
-//! is not a connection. Each service has one timer, which expires rarely.
+//! The timers of the services of a host. A service is any activity with a timer, such as DHCP,
+//! except a connection. Each service has one timer, which expires rarely.
 
 use linerate_units::Instant;
 
@@ -16,8 +16,8 @@ pub(crate) enum Service {
     Groups,
     /// The DHCP client.
     Dhcp,
-    /// The services of all interfaces except the one that the host serves at present. The deadline
-    /// is the earliest of their deadlines.
+    /// All interfaces except the one that the host serves at present. The deadline of this service
+    /// is the earliest deadline of any service of these interfaces.
     Interfaces,
 }
 
@@ -59,8 +59,8 @@ impl Deadlines {
         self.next = self.at.into_iter().min().unwrap_or(Instant::NEVER);
     }
 
-    /// Returns a service whose deadline has passed at `now`, and clears this deadline. The service
-    /// must set its next deadline.
+    /// Returns a service whose deadline has passed at `now`, and clears this deadline. The caller
+    /// must run the service, which sets its next deadline.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Service> {
         let due = Service::ALL.into_iter().find(|&service| self.at[service as usize] <= now)?;
         self.set(due, Instant::NEVER);

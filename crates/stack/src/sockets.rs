@@ -67,10 +67,10 @@ impl Socket {
     }
 }
 
-/// Maximum number of allocations of full TCP sockets that are kept for reuse.
+/// Maximum number of allocations of full TCP sockets in the free list.
 const SPARE: usize = 4;
 
-/// Maximum number of allocations of TIME-WAIT records that are kept for reuse. It is larger than
+/// Maximum number of allocations of TIME-WAIT records in their free list. It is larger than
 /// [`SPARE`], because many TIME-WAIT records expire at once.
 const SPARE_RECORDS: usize = 32;
 
@@ -79,16 +79,16 @@ const SPARE_RECORDS: usize = 32;
 pub(crate) struct Sockets {
     slab: Slab<Socket>,
     limit: usize,
-    /// A free list of full TCP sockets. Reused memory is in the processor's caches, and a new
-    /// allocation of this size is slow. Invariant: the list has at most [`SPARE`] entries, and no
-    /// entry holds buffer memory.
+    /// A free list of full TCP sockets, because a new allocation of this size is slow, and reused
+    /// memory is still in the processor's caches. Invariant: the list has at most [`SPARE`]
+    /// entries, and no entry holds buffer memory.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<TcpSocket>>,
     /// A free list of TIME-WAIT records. Invariant: the list has at most [`SPARE_RECORDS`] entries.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
-    /// The current time of the host: the latest time that was passed to it. A connection that is
-    /// unpacked from its compact form counts as idle only from this time on.
+    /// The current time of the host: the latest time that was passed to it. The idle time of a
+    /// connection that is unpacked from its compact form begins at this time.
     pub(crate) now: Instant,
 }
 
@@ -132,7 +132,7 @@ impl Sockets {
     }
 
     /// Removes and returns an allocation from the free list of full TCP sockets. It still contains
-    /// an earlier connection that has ended. The caller must overwrite all of its fields.
+    /// the fields of a connection that has ended, all of which the caller must overwrite.
     #[inline(always)]
     pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
         self.spare.pop()
@@ -144,8 +144,8 @@ impl Sockets {
         TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 
-    /// Removes a socket. If the slab gave back memory, returns the number of slots that remain,
-    /// otherwise `None`. The caller shrinks the other tables that are indexed by socket to this
+    /// Removes a socket. If the slab then has fewer slots, returns the number of slots that remain,
+    /// otherwise `None`. The caller shrinks all other tables that are indexed by socket to this
     /// number.
     pub(crate) fn remove(&mut self, index: u32) -> Option<usize> {
         let socket = self.slab.remove(index)?;
@@ -238,8 +238,9 @@ impl Sockets {
         }
     }
 
-    /// Replaces the connection at this index by a TIME-WAIT record, if the record can hold all of
-    /// its state. Returns the end of TIME-WAIT, or `None` if the connection was not replaced.
+    /// Replaces the connection at this index by a TIME-WAIT record, if a record can hold all of the
+    /// connection's state. Returns the time at which TIME-WAIT ends, or `None` if the connection
+    /// was not replaced.
     #[inline(always)]
     pub(crate) fn replace_by_record(&mut self, index: u32) -> Option<Instant> {
         let place = self.slab.get_mut(index)?;
@@ -297,8 +298,8 @@ impl Sockets {
     }
 
     /// Returns the connection with this handle, if it belongs to the application and is in full
-    /// form. The caller must only read the connection: a change would have to be followed by a
-    /// dispatch, which updates timers and events.
+    /// form. The result is for reading only, because the caller does not dispatch: after a change,
+    /// the host would have to update timers and events.
     #[inline]
     pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {

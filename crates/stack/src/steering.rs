@@ -9,9 +9,9 @@
 //! | ARP, Neighbour Discovery | all shards, each with a neighbour cache; only the first answers |
 //! | any other frame: UDP, echo, fragment, invalid packet | the first shard |
 //!
-//! Only the first fragment of a segment contains the ports. Therefore the first shard reassembles
-//! the fragmented segments of all connections, and passes segments that belong to other shards to
-//! them ([`crate::Link::hand_over`]).
+//! Only the first fragment of a segment contains the ports, so the shard of the other fragments is
+//! unknown. Therefore the first shard reassembles the fragmented segments of all connections. It
+//! passes each reassembled segment to the shard of its connection ([`crate::Link::hand_over`]).
 
 use crate::ip::is_ipv6;
 use crate::keys::Keys;
@@ -60,14 +60,14 @@ pub enum Steered {
     ToAll,
 }
 
-/// The selector of the shard for each received frame of a host. All shards and their links must use
-/// the same seed.
+/// The selector of the shard that receives each frame of a host. The selectors of all shards, and
+/// those of the links, must have equal seeds.
 #[derive(Clone, Debug)]
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the most recent IPv4 segment, and its shard. Consecutive segments mostly belong
-    /// to one flow, so this cache saves most hash computations.
+    /// The flow of the most recent IPv4 segment, and its shard. The next segment mostly belongs to
+    /// this flow, and then needs no hash computation.
     last: ([u8; 12], u16),
     /// The flow of the most recent IPv6 segment, and its shard.
     last_ipv6: ([u8; 36], u16),
@@ -197,8 +197,8 @@ fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8]) -> u16 {
     shard
 }
 
-/// Returns the key of an IPv4 flow: both addresses with their ports, 48 bits each, in an order that
-/// does not depend on the direction.
+/// Returns the key of an IPv4 flow: both addresses with their ports, 48 bits each, the lesser
+/// first. Packets of both directions thus have equal keys.
 fn key(one: u64, other: u64) -> [u8; 12] {
     let (less, more) = (one.min(other), one.max(other));
     let mut key = [0; 12];
@@ -207,8 +207,8 @@ fn key(one: u64, other: u64) -> [u8; 12] {
     key
 }
 
-/// Returns the key of an IPv6 flow: both addresses with their ports, in an order that does not
-/// depend on the direction.
+/// Returns the key of an IPv6 flow: both addresses with their ports, the lesser first. Packets of
+/// both directions thus have equal keys.
 fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
     let (less, more) = (one.min(other), one.max(other));
     let mut key = [0; 36];
@@ -219,8 +219,8 @@ fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
     key
 }
 
-/// The fields of an IPv4 packet that determine the shard. They are not validated here, since the
-/// shard validates the packet.
+/// The fields of an IPv4 packet that determine the shard. They are not validated here, because the
+/// selected shard validates the whole packet.
 #[derive(Clone, Copy, Debug)]
 struct Head<'a> {
     addresses: [u8; 8],

@@ -14,7 +14,7 @@ pub(crate) enum Reply {
     Arp(MacAddress),
 }
 
-/// The use of scatter-gather for the current frame.
+/// The use of scatter-gather for the frame that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScatterGather {
     /// Scatter-gather is not permitted, so the payload must be copied into the frame.
@@ -30,8 +30,8 @@ pub(crate) enum ScatterGather {
 pub(crate) enum TransmitOutcome {
     /// A frame was written, with this metadata.
     Frame(TxFrame),
-    /// No frame was written, because the packet was queued until its next hop is resolved, or was
-    /// dropped.
+    /// No frame was written. The packet was queued until the MAC address of its next hop is known,
+    /// or the packet was dropped.
     QueuedOrDropped,
     /// The sender had nothing to send.
     Nothing,

@@ -1,7 +1,7 @@
-//! Tests of ACK batches: acknowledgements of one connection that are received together are
-//! processed as one. The congestion window grows as with single acknowledgements, duplicate ACKs
-//! are not lost in a batch, and the host handles each batch completely in the turn in which it
-//! arrives.
+//! Tests of ACK batches. If several acknowledgements of one connection are received together, the
+//! host processes them as one acknowledgement. The congestion window must grow as if they were
+//! processed one by one, and duplicate ACKs in a batch must be counted. The host must handle each
+//! batch completely in the turn in which it arrives.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -51,7 +51,8 @@ impl Scene {
         scene
     }
 
-    /// Carries all frames of the client to the server, and all answers in one batch to the client.
+    /// Carries all frames of the client to the server, and then all acknowledgements of the server
+    /// to the client, in one batch.
     fn exchange(&mut self) {
         let answers = self.answers();
         self.deliver(answers);
@@ -123,7 +124,7 @@ fn the_window_grows_as_for_single_acks() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
         let [together, apart] = [true, false].map(|together| {
             let mut scene = Scene::new(congestion);
-            // The data exceed the congestion window, so that the sender is cwnd-limited.
+            // The client writes more data than its congestion window, so that it is cwnd-limited.
             scene.write(40 * 1_448);
             for _ in 0..2 {
                 let answers = scene.answers();
@@ -149,9 +150,9 @@ fn a_duplicate_ack_is_not_coalesced() {
     let before = scene.statistics();
     scene.deliver(answers);
     let after = scene.statistics();
-    // Six acknowledgements arrive at once, of which the third is a duplicate. It is processed
-    // alone, so those before and after it are coalesced separately: a group of two, and one of
-    // three. In each group, the final acknowledgement supersedes the others.
+    // Six acknowledgements arrive at once, of which the third is a duplicate. The client processes
+    // the duplicate alone, so the others form two groups: the two before it and the three after it.
+    // In each group, the final acknowledgement supersedes the others.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);

@@ -131,7 +131,8 @@ fn other_connections_survive_the_removal_of_an_address() {
     assert!(has_echo_reply(&mut pair, "192.0.2.2"), "the route of the network remains");
 }
 
-/// Removing an address also ends its half-open connections and its connections in TIME-WAIT.
+/// Removing an address also ends the half-open connections of this address and its connections in
+/// TIME-WAIT.
 #[test]
 fn connections_in_every_state_end_with_their_address() {
     let mut pair = pair();

@@ -33,7 +33,8 @@ fn host() -> Peer {
     host_with(|_| {})
 }
 
-/// Returns a host that has formed its addresses, and the router whose prefix they have.
+/// Returns a host and a router. The host has formed its addresses from the prefix that the router
+/// advertises.
 fn configured() -> (Peer, Router) {
     let (mut host, router) = (host(), Router::new(1));
     host.run(SECOND * 3);
@@ -109,9 +110,9 @@ fn without_configuration_advertisements_are_ignored() {
     assert_eq!((counters.in_advertisements, counters.ignored_advertisements), (1, 1));
 }
 
-/// RFC 7217 §4: an interface always forms the same identifier for a prefix and a secret key. After
-/// a restart, a host must form an equal identifier with an equal key, and a different one with
-/// another key.
+/// RFC 7217 §4: the interface identifier of an address is determined by the prefix and by a secret
+/// key. After a restart, a host with the same key must form the same identifier, and a host with
+/// another key a different one.
 #[test]
 fn a_stable_address_is_the_same_after_a_restart_with_the_same_secret() {
     let address = |secret, configure: fn(&mut StackConfig)| {
@@ -133,8 +134,9 @@ fn the_best_router_is_used_and_another_one_when_it_does_not_answer() {
     let better = Router { preference: RouterPreference::High, ..Router::new(2) };
     host.receive_router(&better, &[better.source_option()]);
     assert_eq!(to(&host.ping(FAR)), [better.mac]);
-    // The router with the higher preference does not answer. Its entry is in state DELAY for five
-    // seconds, and three probes follow. The host then uses the other router.
+    // The router with the higher preference does not answer any more. Its entry is in state DELAY
+    // for five seconds, and three unanswered probes follow. After that, the host uses the other
+    // router.
     host.run(SECOND * 9);
     assert_eq!(to(&host.ping(FAR)), [first.mac]);
     assert_eq!(host.stack.counters().neighbor_discovery.router_changes, 3);
@@ -197,8 +199,8 @@ fn invalid_prefixes_form_no_address() {
     host.receive_router(&Router::new(1), &options);
     assert_eq!(of_origin(&host, AddressOrigin::Stable), []);
     assert_eq!(host.stack.counters().neighbor_discovery.refused_prefixes, 5);
-    // A prefix without the on-link flag still forms an address. The host sends packets for other
-    // addresses of this prefix to the router (RFC 5942 §4).
+    // The prefix has no on-link flag, but the host forms an address from it. The host sends packets
+    // for other addresses of this prefix to the router (RFC 5942 §4).
     let router = Router::new(1);
     let option = NdOption::Prefix(information(PREFIX, 64));
     host.receive_router(&router, &[router.source_option(), option]);
@@ -206,7 +208,8 @@ fn invalid_prefixes_form_no_address() {
     assert_eq!(to(&host.ping("2001:db8:1::99")), [router.mac]);
 }
 
-/// RFC 7217 §6: after a duplicate was found, the host forms another identifier, up to three times.
+/// RFC 7217 §6: if an address turns out to be a duplicate, the host forms an address with another
+/// identifier. It does this up to three times.
 #[test]
 fn a_duplicate_gets_another_identifier_three_times() {
     let (mut host, router) = (host(), Router::new(1));
@@ -230,9 +233,9 @@ fn a_duplicate_gets_another_identifier_three_times() {
     assert_eq!(host.stack.counters().neighbor_discovery.duplicates, 4);
 }
 
-/// RFC 4862 §5.4.5: a host should disable IP on an interface if another host has the link-local
-/// address that it forms from its MAC address. In this case, this host ignores router
-/// advertisements.
+/// RFC 4862 §5.4.5: if another host uses the link-local address that a host forms from its MAC
+/// address, that host should disable IP on the interface. The test checks that the host at least
+/// ignores router advertisements.
 #[test]
 fn a_host_whose_link_local_address_is_anothers_takes_nothing_from_routers() {
     let mut host = host();
@@ -272,8 +275,8 @@ fn temporary_addresses_are_preferred_as_sources_and_last_a_day() {
     assert_eq!(IpAddr::V6(packet.header.source), own.cidr.address());
 }
 
-/// RFC 8981 §3.5, §3.6: a new temporary address is formed before the previous one is deprecated.
-/// Advertisements do not extend the lifetimes of the previous one.
+/// RFC 8981 §3.5, §3.6: before a temporary address is deprecated, the host forms a new one.
+/// Advertisements do not extend the lifetimes of the old address.
 #[test]
 fn a_temporary_address_is_replaced_before_its_end_and_is_not_prolonged() {
     let (mut host, router) = temporary_host();
@@ -334,8 +337,8 @@ fn configured_routes_are_not_replaced() {
     assert!(host.ping("2001:db8::7").iter().any(|sent| sent.solicitation().is_some()));
 }
 
-/// The stack limits the number of default routers and addresses that router advertisements can
-/// create. This limit is a policy of the stack, not a requirement of an RFC.
+/// Router advertisements can create only a limited number of default routers and addresses. The
+/// limit is a policy of this stack, and no RFC requires it.
 #[test]
 fn a_flood_of_rogue_advertisements_is_bounded() {
     let (mut host, router) = configured();

@@ -14,8 +14,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Creates two hosts on a path of 20 Mbit/s with a round-trip time of 40 ms and a queue that holds
-/// data for 400 ms.
+/// Creates two hosts on a path of 20 Mbit/s with a round-trip time of 40 ms. The queue of the path
+/// holds as many bytes as it sends in 400 ms.
 fn long_queue(congestion: CongestionName) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(20_000_000), queue: 1_000_000 };
     let network = Network { line: Some(line), ..Network::clean(ms(20)) };
@@ -85,9 +85,9 @@ fn a_late_flow_gets_its_share() {
     let mut late = transfers.split_off(1);
     run(&mut pair, &mut transfers, Duration::from_secs(8));
     transfers.append(&mut late);
-    // At first, the round-trip times that the late flow measures include the queue of the first
-    // flow. It gets its share only after both flows have drained this queue, so the shares are
-    // measured after 22 seconds.
+    // At first, the late flow measures round-trip times that include the queue which the first flow
+    // has built. It gets its share only after both flows have drained this queue. The shares are
+    // therefore measured after 22 seconds.
     run(&mut pair, &mut transfers, Duration::from_secs(22));
     let before: Vec<_> = transfers.iter().map(|(_, transfer)| transfer.read()).collect();
     run(&mut pair, &mut transfers, Duration::from_secs(20));
@@ -100,8 +100,8 @@ fn a_late_flow_gets_its_share() {
     assert!(round_trip < ms(140), "{round_trip}");
 }
 
-/// BBR responds to ECN marks as to losses: it limits the data in flight to the amount that was
-/// delivered recently.
+/// BBR responds to ECN marks in the way in which it responds to losses: it limits the data in
+/// flight to the amount that was delivered recently.
 #[test]
 fn ecn_marks_reduce_the_window() {
     let mut pair = long_queue(CongestionName::Bbr);

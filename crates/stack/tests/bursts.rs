@@ -25,7 +25,8 @@ const MEDIUM: usize = 14;
 const TCP: usize = MEDIUM + Ipv4Header::LENGTH;
 const MSS: u32 = 1_448;
 
-/// Two hosts with a connection between them. The test carries the frames itself, without a link.
+/// Two hosts with a connection between them: the client `here` and the server `there`. The test
+/// carries the frames between them itself.
 struct Hosts {
     now: Instant,
     here: Stack,
@@ -40,8 +41,9 @@ impl Hosts {
         Self::with(offloads, false, 1 << 20)
     }
 
-    /// Creates two hosts with a connection. The send buffer has `send_buffer` bytes, and both hosts
-    /// have the value `count_packets` in their configuration.
+    /// Creates two hosts with a connection. `offloads` are those of the client's link,
+    /// `send_buffer` is the size of the send buffers in bytes, and `count_packets` is set in the
+    /// configuration of both hosts.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let rules = Config {
             send_buffer: send_buffer.into(),
@@ -51,7 +53,7 @@ impl Hosts {
         Self::by(&rules, offloads, count_packets)
     }
 
-    /// Creates a connection between hosts with this TCP configuration.
+    /// Creates two hosts with the TCP configuration `rules`, and a connection between them.
     fn by(rules: &Config, offloads: Offloads, count_packets: bool) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
@@ -76,7 +78,8 @@ impl Hosts {
         assert_eq!(self.here.tcp_write(self.now, self.client, &data), Ok(bytes));
     }
 
-    /// Returns the frames that the client can send now, until there are at least `room`.
+    /// Returns the frames that the client can send now. Stops once there are at least `room`
+    /// frames.
     fn send(&mut self, room: usize) -> Vec<Vec<u8>> {
         frames(self.now, &mut self.here, room)
     }
@@ -102,8 +105,8 @@ impl Hosts {
         data
     }
 
-    /// Delivers these frames of the client to the server, which reads the data. Delivers the
-    /// server's acknowledgements to the client.
+    /// Delivers the given frames of the client to the server, whose application reads the data.
+    /// Then delivers the acknowledgements of the server to the client.
     fn deliver(&mut self, frames_of_client: &[Vec<u8>]) {
         for frame in frames_of_client {
             self.there.handle_frame(self.now, RxFrame::plain(frame, self.now));
@@ -114,8 +117,8 @@ impl Hosts {
         }
     }
 
-    /// Carries all frames of the client and the server's answers, with this latency in each
-    /// direction.
+    /// Carries all frames that the client can send to the server, and the server's acknowledgements
+    /// back. Each direction takes the time `latency`.
     fn exchange(&mut self, latency: Duration) {
         let sent = self.send(usize::MAX);
         self.now += latency;
@@ -130,8 +133,8 @@ impl Hosts {
         }
     }
 
-    /// Calls `happens` after the first three frames of a burst. Returns the hosts, and the frames
-    /// that the client sends afterwards.
+    /// Sends the first three frames of a burst, and then calls `happens`. Returns the hosts, and
+    /// the frames that the client sends after the call.
     fn interrupted(happens: impl Fn(&mut Self)) -> (Self, Vec<Vec<u8>>) {
         let mut hosts = Self::new(Offloads::NONE);
         hosts.warm_up();
@@ -155,8 +158,8 @@ fn segment(frame: &[u8]) -> Segment<'_> {
     Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
 }
 
-/// Returns the frames that a host sends now, segmented and with checksums, as its link would put
-/// them on the wire. Every second frame is requested by scatter-gather.
+/// Returns the frames that a host sends now, as they would appear on the wire: segmented and with
+/// complete checksums. Every second frame is fetched by scatter-gather.
 fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0xa5; stack.capabilities().room()];
     let mut sent = Vec::new();
@@ -173,9 +176,9 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Assembles a frame that the host provides in parts (scatter-gather). Checks that the host borrows
-/// data only with checksum offload. With this offload, it must not copy large data. Returns `None`
-/// if the host has nothing to send.
+/// Assembles a frame that the host provides in parts (scatter-gather). Only with checksum offload
+/// may the host lend its data instead of copying it, and then it must not copy large data. Returns
+/// `None` if the host has nothing to send.
 fn assemble_zero_copy(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);
@@ -244,8 +247,8 @@ fn segment_frame(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Carries frames in both directions until both hosts are idle. Loses the frames of the first host
-/// for which `passes` returns false. Returns the frames of the first host.
+/// Carries frames in both directions until both hosts are idle. Frames of the first host for which
+/// `passes` returns false are lost. Returns all frames of the first host.
 fn carry(
     now: Instant,
     here: &mut Stack,
@@ -271,8 +274,9 @@ fn carry(
     }
 }
 
-/// The frames on the wire and their times must not depend on offloads, with and without loss. The
-/// sender has no offload, checksum offload, or segmentation offload.
+/// The frames on the wire, and the times at which they are sent, must not depend on offloads. The
+/// test compares a sender without offloads, one with checksum offload, and one with segmentation
+/// offload, with and without loss.
 #[test]
 fn offloads_put_the_same_frames_on_the_wire() {
     let plain = Offloads::NONE;
@@ -363,8 +367,8 @@ fn a_burst_continues_when_the_link_has_room() {
     assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// The timestamp option of each segment holds the time of its transmission, not the time at which
-/// the burst began.
+/// The timestamp option of each segment holds the time at which this segment is sent. It must not
+/// hold the time at which the burst began.
 #[test]
 fn a_continued_burst_has_current_timestamps() {
     let (mut hosts, next) = Hosts::interrupted(|hosts| hosts.now += Duration::from_millis(7));
@@ -376,8 +380,8 @@ fn a_continued_burst_has_current_timestamps() {
     assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// If the sender receives data during a burst, the next segment of the burst acknowledges this
-/// data.
+/// If the client receives data in the middle of a burst, the next segment of the burst acknowledges
+/// this data.
 #[test]
 fn a_burst_acknowledges_data_received_in_between() {
     let before = Hosts::interrupted(|_| ()).1;
@@ -459,7 +463,8 @@ fn a_route_change_applies_within_a_burst() {
     assert_eq!(hosts.here.counters().ip.out_no_routes, 6);
 }
 
-/// After a router's ICMP error with a smaller MTU, the remaining segments of the burst are smaller.
+/// A router reports a smaller MTU in the middle of a burst. The remaining segments of the burst
+/// must be smaller.
 #[test]
 fn a_smaller_path_mtu_applies_within_a_burst() {
     let mut hosts = Hosts::new(Offloads::NONE);
@@ -486,9 +491,9 @@ fn a_smaller_path_mtu_applies_within_a_burst() {
 
 const LARGE: Offloads = Offloads { checksums: true, gso_max_size: 65_535 };
 
-/// Opens a connection with segmentation offload and windows larger than the send buffer. Its
-/// application then writes more than the send buffer takes. The round-trip time is twice `latency`.
-/// Returns the hosts, and the frames that were sent.
+/// Opens a connection with segmentation offload and windows larger than the send buffer. The
+/// application then writes more than the send buffer accepts, so a part of the data is refused. The
+/// round-trip time is twice `latency`. Returns the hosts, and the frames that were sent.
 fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
     let mut hosts = Hosts::with(LARGE, false, 256 << 10);
     for _ in 0..24 {
@@ -503,9 +508,10 @@ fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
     (hosts, sent)
 }
 
-/// A GSO frame holds up to 45 segments, and a smaller one costs the sender nearly as much CPU time.
-/// Here a remainder of one segment and 56 bytes is left. It waits for more data, since the
-/// application will write again after the next acknowledgement.
+/// A GSO frame holds up to 45 segments, and a smaller GSO frame costs the sender nearly as much CPU
+/// time. Here, one segment and 56 bytes remain after four full GSO frames. The host keeps this
+/// remainder back, since the application, whose data was refused, will write again after the next
+/// acknowledgement.
 #[test]
 fn a_partial_gso_frame_waits_for_a_refused_writer() {
     let (mut hosts, sent) = refused(Duration::from_micros(50));
@@ -531,8 +537,8 @@ fn a_partial_gso_frame_leaves_at_once_otherwise() {
     assert_eq!(refused(Duration::from_millis(2)).1.len(), 4 * 45 + 2);
 }
 
-/// Two connections with data to send take turns: each sends four frames. A burst must not exceed
-/// these four frames.
+/// Two connections with data to send take turns, in which each of them sends four frames. A burst
+/// of one connection must therefore end after four frames.
 #[test]
 fn a_burst_ends_with_the_turn_of_its_sender() {
     let mut hosts = Hosts::new(Offloads::NONE);
@@ -557,7 +563,7 @@ fn a_burst_ends_with_the_turn_of_its_sender() {
 }
 
 /// Creates two hosts, of which the server acknowledges at least every second segment. The server
-/// has received `segments` segments, and has not acknowledged them yet.
+/// has received `segments` segments, but the test has not fetched its acknowledgements yet.
 fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
     let rules = Config {
         stretch_acks: false,
@@ -572,7 +578,8 @@ fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
 }
 
 impl Hosts {
-    /// Delivers this number of segments to the server. Does not fetch the server's answers.
+    /// Sends this number of full segments from the client to the server. Does not fetch the
+    /// acknowledgements of the server.
     fn receive_segments(&mut self, segments: usize) {
         self.write(segments * MSS as usize);
         for frame in self.send(usize::MAX) {
@@ -590,8 +597,9 @@ impl Hosts {
     }
 }
 
-/// A link that accepts several frames at a time gets a whole burst from one loop. Its frames must
-/// equal those that are requested one by one, also if the link becomes full within the burst.
+/// A link that accepts several frames at a time gets all frames of a burst in one loop. They must
+/// equal the frames that a link gets if it requests them one by one. This must also hold if the
+/// link becomes full within the burst.
 #[test]
 fn a_burst_in_a_loop_equals_single_frames() {
     for medium in [Medium::Ethernet, Medium::Ip] {
@@ -619,9 +627,9 @@ fn a_burst_in_a_loop_equals_single_frames() {
     }
 }
 
-/// A host builds an ACK batch without a separate decision for each frame. The batch must equal the
-/// acknowledgements that are requested one by one, also if the link becomes full within the batch,
-/// and whatever segments follow.
+/// The host decides once about all acknowledgements of an ACK batch. They must equal the
+/// acknowledgements that a link gets if it requests them one by one. This must also hold if the
+/// link becomes full within the batch, and whatever segments arrive afterwards.
 #[test]
 fn an_ack_batch_equals_single_acknowledgements() {
     for (segments, room, more) in (1..14).flat_map(|segments| {
@@ -657,15 +665,15 @@ fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
     for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // The right window edges of successive acknowledgements are equal, except for rounding. The
-        // window is advertised in units of 2^`scale` bytes, so the edges may differ by up to one
-        // unit.
+        // The right edge of the window must be equal in successive acknowledgements, except for
+        // rounding. The window field counts units of 2^`scale` bytes, so the edges may differ by up
+        // to one unit.
         assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }
 
-/// With `count_packets`, the IPv4 identification differs in each packet. The acknowledgements of an
-/// ACK batch have equal identifications, so no batch is used.
+/// With `count_packets`, each packet has a different IPv4 identification. All packets of an ACK
+/// batch would have the same identification, so the host does not use a batch.
 #[test]
 fn acknowledgements_are_counted_in_the_identification() {
     let mut hosts = before_ack_batch(8, true);
@@ -678,8 +686,8 @@ fn acknowledgements_are_counted_in_the_identification() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
-/// Two connections with frames to send take turns: each sends four frames. An ACK batch must not
-/// exceed these four frames.
+/// Two connections with frames to send take turns, in which each of them sends four frames. An ACK
+/// batch of one connection must therefore end after four frames.
 #[test]
 fn an_ack_batch_ends_with_the_turn_of_its_sender() {
     let mut hosts = before_ack_batch(0, false);

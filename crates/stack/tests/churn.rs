@@ -1,5 +1,5 @@
-//! Test of the memory of a host after many connections were opened and closed, as counted by the
-//! allocator. It is a separate test program, because the allocator counts all memory of the
+//! Test of the memory that a host uses after many connections were opened and closed, as counted by
+//! the allocator. It is a program of its own, because the allocator counts all memory of the
 //! process.
 
 use linerate_stack::{
@@ -16,19 +16,20 @@ use std::net::SocketAddrV4;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 const CONNECTIONS: usize = 100_000;
-/// Number of connections that are opened and closed before the first measurement. It exceeds the
-/// maximum number of connections in TIME-WAIT.
+/// Number of connections that are opened and closed before the memory is measured for the first
+/// time. It exceeds the maximum number of connections in TIME-WAIT.
 const PEAK: usize = 20_000;
-/// Maximum memory that the tables of both hosts keep after [`PEAK`] connections, in bytes per
-/// connection.
+/// Maximum memory that the tables of both hosts together keep after [`PEAK`] connections, in bytes
+/// for each of these connections.
 const TABLES: usize = 192;
-/// Number of connections that are opened, and then closed, at the same time.
+/// Number of connections that are open at the same time: they are opened together, and then closed
+/// together.
 const BATCH: usize = 50;
 /// Time after which all timers have expired. The longest timer is that of TIME-WAIT, which lasts a
 /// minute.
 const IDLE: Duration = Duration::from_secs(300);
-/// Maximum growth of the memory of both hosts together, in bytes, after the first [`PEAK`]
-/// connections. These have brought the tables to their final size.
+/// Maximum growth of the memory of both hosts together by later connections, in bytes. The first
+/// [`PEAK`] connections have brought the tables to their final size.
 const KEPT: usize = 16 << 10;
 
 /// A client and a server on a link without latency.

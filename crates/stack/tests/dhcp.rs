@@ -1,5 +1,5 @@
-//! Tests of the DHCP client of a host (RFC 2131) in virtual time. The tests themselves play the
-//! server.
+//! Tests of a host's DHCP client (RFC 2131) in virtual time. Each test plays the DHCP server: it
+//! delivers the messages of the server, and checks those of the client.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -41,7 +41,7 @@ enum Frame {
     Arp(ArpPacket),
 }
 
-/// A host with a DHCP client, and the present virtual time.
+/// A host with a DHCP client, and the current virtual time.
 struct Client {
     stack: Stack,
     now: Instant,
@@ -84,8 +84,8 @@ impl Client {
         passed
     }
 
-    /// Advances the virtual time to the next DHCP message of the host. Returns the message and the
-    /// time that has passed.
+    /// Advances the virtual time until the host sends its next DHCP message. Returns the message
+    /// and the time that has passed.
     fn next_message(&mut self) -> (Sent, Duration) {
         let begun = self.now;
         loop {
@@ -96,8 +96,8 @@ impl Client {
         }
     }
 
-    /// Advances the virtual time to the next DHCP message of the host, and returns the message.
-    /// Answers ARP requests of the host for `server`.
+    /// Advances the virtual time until the host sends its next DHCP message, and returns the
+    /// message. Until then, answers the host's ARP requests for `server`.
     fn next_message_of(&mut self, server: Ipv4Addr) -> Sent {
         loop {
             self.wait();
@@ -141,8 +141,8 @@ impl Client {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Gives the client a lease of `seconds` seconds. The server's replies contain no renewal times
-    /// T1 and T2. Returns the client's request.
+    /// Gives the client a lease of `seconds` seconds. The replies of the server do not contain the
+    /// times T1 and T2, so the client chooses them. Returns the client's request.
     fn bind(&mut self, seconds: u32) -> Sent {
         let discover = self.message();
         self.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, seconds));
@@ -194,7 +194,8 @@ fn parse(frame: &[u8]) -> Option<Frame> {
     }))
 }
 
-/// Returns the server's reply to the message `to`, with further options.
+/// Returns the server's reply to the client's message `to`. `further` are options that are added to
+/// the usual ones of a reply.
 fn reply_with(to: &Sent, kind: DhcpMessageType, seconds: u32, further: &[(u8, &[u8])]) -> Vec<u8> {
     let yours = if kind == DhcpMessageType::Nak { Ipv4Addr::UNSPECIFIED } else { OFFERED };
     let header = DhcpHeader { is_reply: true, yours, ..to.header };
@@ -274,7 +275,8 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
         let again = client.message();
         assert_eq!((again.kind, again.header.xid), (first.kind, first.header.xid));
     }
-    // After four unanswered requests, the client searches for servers again.
+    // After four unanswered requests for the offered address, the client broadcasts a DHCPDISCOVER
+    // again.
     let discover = first;
     client.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, 600));
     for _ in 0..4 {
@@ -286,9 +288,9 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
     assert_ne!(again.header.xid, discover.header.xid);
 }
 
-/// RFC 2131 §3.1, step 3: relay agents must forward the DHCPREQUEST to the servers that got the
-/// DHCPDISCOVER. The request therefore repeats the `secs` field and the destination of the
-/// DHCPDISCOVER.
+/// RFC 2131 §3.1, step 3: relay agents must forward a DHCPREQUEST to the servers that got the
+/// DHCPDISCOVER. The client therefore copies the `secs` field and the destination from its
+/// DHCPDISCOVER into the request.
 #[test]
 fn a_request_repeats_the_seconds_and_the_destination_of_the_discovery() {
     let mut client = unprobed();
@@ -327,8 +329,9 @@ fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     client.receive(OFFERED, &reply(&renewal, DhcpMessageType::Ack, 1_000));
     let lease = client.stack.dhcp_lease().unwrap();
     assert_eq!(lease.expires_at, client.now + Duration::from_secs(1_000));
-    // The server is silent from now on. Before each further request, the client waits for half of
-    // the time left until T2, but at least a minute. After T2, it broadcasts its requests.
+    // The server is silent from now on. Until T2, the client waits before each further request for
+    // half of the time that is left until T2, but at least a minute. After T2, it broadcasts its
+    // requests.
     let mut kinds = Vec::new();
     let end = client.stack.dhcp_lease().unwrap().expires_at;
     while client.now < end {
@@ -389,8 +392,9 @@ fn a_refusal_ends_the_lease_and_further_ones_slow_the_client_down() {
     assert_eq!(client.stack.counters().dhcp.in_naks, 9);
 }
 
-/// RFC 2131 §4.4.1, RFC 5227 §2.1.1: the probed address is in use if an ARP packet comes from it,
-/// or if another host probes for it.
+/// RFC 2131 §4.4.1, RFC 5227 §2.1.1: while the client probes an address, two kinds of ARP packets
+/// show that it is in use. Either the packet comes from this address, or another host also probes
+/// for it.
 #[test]
 fn an_address_in_use_is_declined_and_another_one_sought_after_ten_seconds() {
     for (operation, sender, target) in [
@@ -545,8 +549,8 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
     assert_eq!(counters.in_errors + counters.in_ignored, hostile.len() as u64);
     client.receive(Ipv4Addr::BROADCAST, &good);
     let request = client.message();
-    // The client ignores two acknowledgements: one of another server, and one that grants another
-    // address than was offered.
+    // The client ignores two acknowledgements. The first comes from another server than the request
+    // was sent to, and the second grants another address than was offered.
     let mut other = reply(&request, DhcpMessageType::Ack, 600);
     other[246..250].copy_from_slice(&[192, 0, 2, 253]);
     client.receive(Ipv4Addr::BROADCAST, &other);
@@ -567,8 +571,8 @@ fn hosts_that_start_together_can_wait_for_different_times() {
     assert_eq!(client.message().kind, DhcpMessageType::Discover);
 }
 
-/// RFC 2131 §3.2, step 4: a client that finds the granted address in use sends a DHCPDECLINE and
-/// begins again.
+/// RFC 2131 §3.2, step 4: if a client finds that the granted address is in use, it sends a
+/// DHCPDECLINE, and begins again with a DHCPDISCOVER.
 #[test]
 fn a_previous_address_in_use_is_declined() {
     let mut client =
@@ -594,8 +598,8 @@ fn requests_announce_the_largest_message() {
     assert_eq!([discover.max_size, request.max_size], [Some(1_500); 2]);
 }
 
-/// RFC 2131 §4.1: hosts choose different transaction IDs, so that a client can recognise the
-/// replies to its own messages.
+/// RFC 2131 §4.1: a client recognises the replies to its own messages by the transaction ID. Hosts
+/// must therefore choose different transaction IDs.
 #[test]
 fn exchanges_of_other_hosts_have_other_numbers() {
     let first_xid = |seed| {
@@ -608,8 +612,8 @@ fn exchanges_of_other_hosts_have_other_numbers() {
     assert_ne!(first_xid(1), first_xid(2));
 }
 
-/// RFC 2131 §4.1: the client sets the BROADCAST flag. A unicast frame to an address that no host
-/// has yet may be lost behind a switch.
+/// RFC 2131 §4.1: the client sets the BROADCAST flag to request replies in broadcast frames. No
+/// host has the offered address yet, so a switch might not deliver a unicast frame for it.
 #[test]
 fn discoveries_ask_for_broadcast_replies() {
     let mut client = unprobed();

@@ -105,7 +105,8 @@ fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<SocketAddr
     Ok(from)
 }
 
-/// Counts the IPv6 packets of both hosts, and asserts that no packet has an IPv4-mapped address.
+/// Counts the IPv6 packets that both hosts send from now on. Asserts that none of them has an
+/// IPv4-mapped address.
 fn count_ipv6(pair: &mut Pair) -> Rc<Cell<u32>> {
     let counted = Rc::new(Cell::new(0));
     let count = Rc::clone(&counted);
@@ -191,7 +192,7 @@ fn a_connection_to_a_mapped_address_is_one_of_ipv4() {
 }
 
 /// A connection reports its addresses either as IPv4-mapped IPv6 addresses or as IPv4 addresses.
-/// Its compact form must preserve this choice.
+/// When it becomes compact, the host must remember which of the two forms it uses.
 #[test]
 fn an_idle_connection_keeps_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -209,8 +210,8 @@ fn an_idle_connection_keeps_the_form_of_its_addresses() {
     assert_eq!(ends(&mut pair, Side::Right, server), (before.1, peer));
 }
 
-/// A slot that held a connection with IPv4-mapped addresses is reused. The new connection must not
-/// report its addresses in this form.
+/// A slot in the table of connections is reused after a connection with IPv4-mapped addresses. The
+/// new connection must report IPv4 addresses as such.
 #[test]
 fn a_reused_slot_forgets_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -242,9 +243,9 @@ fn a_bound_mapped_address_receives_ipv4_only() {
     }
 }
 
-/// Two sockets whose local addresses overlap conflict in the cases in which they do on Linux. The
-/// exception: a socket at one address does not conflict with a socket at all addresses of that IP
-/// version.
+/// Two sockets with overlapping local addresses conflict in the cases in which they conflict on
+/// Linux, with one exception. Here, a socket with one address does not conflict with a socket for
+/// all addresses of its IP version.
 #[test]
 fn two_sockets_cannot_receive_the_same_packets() {
     let both = (parse("[::]:7"), false);
@@ -445,7 +446,8 @@ fn a_socket_at_all_addresses_receives_ipv4_groups_and_broadcasts() {
     }
 }
 
-/// Returns an IPv6 packet with a SYN or an empty datagram.
+/// Returns an IPv6 packet that carries a SYN if `protocol` is TCP, and otherwise an empty UDP
+/// datagram.
 fn packet(source: Ipv6Addr, destination: Ipv6Addr, protocol: Protocol) -> Vec<u8> {
     let length = if protocol == Protocol::TCP { TcpHeader::LENGTH } else { UdpHeader::LENGTH };
     let header = Ipv6Header::new(source, destination, protocol);
@@ -467,8 +469,9 @@ fn packet(source: Ipv6Addr, destination: Ipv6Addr, protocol: Protocol) -> Vec<u8
     packet
 }
 
-/// A packet with an IPv4-mapped IPv6 address is invalid (draft-itojun-v6ops-v4mapped-harmful). It
-/// would evade filters for IPv4 addresses, and dual-stack sockets would take it for an IPv4 packet.
+/// Packets with an IPv4-mapped IPv6 address are invalid, and dropped
+/// (draft-itojun-v6ops-v4mapped-harmful). They would evade filters for IPv4 addresses, and a
+/// dual-stack socket would report an IPv4 sender for them.
 #[test]
 fn mapped_addresses_in_packets_are_dropped() {
     let other = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
@@ -497,16 +500,17 @@ fn mapped_addresses_in_packets_are_dropped() {
             assert_eq!(counted.in_header_errors + counted.in_address_errors, 5);
             assert_eq!(counted.in_delivers, 0);
             assert_eq!(received(&mut pair, Side::Right, socket), Err(Error::WouldBlock));
-            // A packet with valid addresses is accepted, although `packet` created it, too. So the
-            // five packets before it were dropped because of their addresses.
+            // A packet with valid addresses, also made by the function `packet`, is accepted. So
+            // the five packets before it were dropped because of their addresses, and not for
+            // another defect.
             pair.answers(Side::Right, packet(other, ipv6(Side::Right), protocol));
             assert_eq!(pair.stack(Side::Right).counters().ip.in_delivers, 1);
         }
     }
 }
 
-/// Is this packet a multicast membership report? The host sends such reports by itself, so they are
-/// no answers.
+/// Is this packet a multicast membership report? The host sends such reports by itself, so they do
+/// not count as answers to the test's packets.
 fn is_report(packet: &[u8]) -> bool {
     Ipv6Packet::parse(packet).is_ok_and(|packet| packet.header.destination.is_multicast())
 }
@@ -565,14 +569,14 @@ fn an_unknown_zone_is_refused() {
     let options = ConnectOptions { local: Some(own), ..ConnectOptions::default() };
     let connected = stack.tcp_connect(now, zoned(Side::Right, 9, 0), &options);
     assert_eq!(connected, Err(refused(Side::Left)));
-    // The zone of an address that is not link-local is ignored, as in Linux.
+    // The zone of an address is ignored if the address is not link-local, as in Linux.
     let global = SocketAddrV6::new(ipv6(Side::Right), 9, 0, 2);
     assert_eq!(stack.udp_connect(now, socket, global), Ok(()));
     assert_eq!(stack.udp_peer_addr(socket), Ok(end(ipv6(Side::Right), 9)));
 }
 
-/// A forwarder never reports IPv4-mapped addresses: an IPv4 flow has IPv4 addresses. The
-/// destinations of a forwarder cover one IP version or both.
+/// A forwarder reports the addresses of an IPv4 flow as IPv4 addresses, and never as IPv4-mapped
+/// ones. The destinations that a forwarder accepts belong to one IP version or to both.
 #[test]
 fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6() {
     let far_ipv4 = end(Ipv4Addr::new(192, 0, 2, 77), 80);
@@ -603,8 +607,8 @@ fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6()
     }
 }
 
-/// A host without a global address sends from its link-local address even to a global destination.
-/// The forwarder must then report this source address with a zone.
+/// A host without a global address sends from its link-local address, even to a global destination.
+/// The forwarder must then report the address of this client with a zone.
 #[test]
 fn a_link_local_client_of_a_forwarder_has_a_zone() {
     let mut pair = pair_over(Medium::Ip);

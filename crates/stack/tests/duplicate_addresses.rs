@@ -67,8 +67,9 @@ fn a_tentative_address_neither_sends_nor_receives() {
     let there: SocketAddr = "[2001:db8::2]:80".parse().unwrap();
     let refused = host.stack.tcp_connect(host.now, there, &Default::default());
     assert_eq!(refused, Err(Error::NoAddress));
-    // A solicitation with a source address resolves an address, and does not probe for a duplicate.
-    // The host ignores it, because its own address is still tentative (RFC 4862 §5.4.3).
+    // A solicitation with a source address does not probe for a duplicate, but asks for a MAC
+    // address. The host must ignore it, because its own address is still tentative (RFC 4862
+    // §5.4.3).
     let target = OWN.parse().unwrap();
     let solicitation = NdMessage::NeighborSolicitation { target, source_mac: Some(OTHER) };
     let message = Icmpv6Message::NeighborDiscovery(solicitation);
@@ -193,8 +194,8 @@ fn a_probe_or_any_packet_from_a_tentative_ipv4_address_ends_it() {
     assert_eq!(host.state("192.0.2.1"), Some(AddressState::Tentative), "a request is no conflict");
 }
 
-/// RFC 5227 §2.4: a host that keeps its address despite conflicts sends at most one defence in ten
-/// seconds.
+/// RFC 5227 §2.4: a host may keep its address despite conflicts, and defend it by announcements. It
+/// must send at most one of them in ten seconds.
 #[test]
 fn a_configured_ipv4_address_is_defended_at_most_every_ten_seconds() {
     let mut host = ipv4_host();
@@ -240,7 +241,7 @@ fn claim(host: &mut Peer) {
     host.receive_arp(&arp(ArpOperation::Reply, OTHER, &own, &own));
 }
 
-/// RFC 3927 §2.2.1: after ten conflicts, a host tries at most one new address a minute.
+/// RFC 3927 §2.2.1: a host that has had ten conflicts must try at most one new address a minute.
 #[test]
 fn an_ipv4_link_local_address_is_probed_and_replaced_at_a_limited_rate() {
     let mut host = Peer::new(&[], |config| config.dad_transmits = 1);

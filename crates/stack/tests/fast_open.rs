@@ -1,5 +1,5 @@
-//! TCP Fast Open between hosts (RFC 7413): cookies, the limits of listeners, and the cache of
-//! clients.
+//! TCP Fast Open between hosts (RFC 7413): cookies, the limits that a listener applies, and the
+//! client's cache of cookies.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -21,8 +21,8 @@ use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// Round-trip time between the hosts: 50 ms in each direction, so that round trips dominate all
-/// other delays.
+/// Round-trip time between the hosts. It is much longer than all other delays, so that a test can
+/// count round trips.
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
 fn pair() -> Pair {
@@ -66,8 +66,8 @@ fn counted(pair: &mut Pair, side: Side) -> TcpExtraCounters {
     pair.stack(side).counters().tcp_extra
 }
 
-/// Opens and closes a connection on which the client gets its cookie, so that later connections can
-/// use it.
+/// Opens and closes a connection on which the client requests and gets a cookie. Later connections
+/// can then use Fast Open.
 fn first_connection(pair: &mut Pair, listener: ListenHandle) {
     let client = connect(pair, b"");
     pair.run_for(ROUND_TRIP * 2);
@@ -84,7 +84,8 @@ fn close(pair: &mut Pair, client: TcpHandle, server: TcpHandle) {
     pair.run_for(ROUND_TRIP);
 }
 
-/// The segments that one host has sent: flags, length of the data in bytes, and cookie.
+/// A record of the segments that one host has sent: flags, length of the data in bytes, and Fast
+/// Open cookie of each segment.
 type Log = Rc<RefCell<Vec<(TcpFlags, usize, Option<FastOpenCookie>)>>>;
 
 fn record(pair: &mut Pair, side: Side) -> Log {
@@ -134,11 +135,11 @@ fn with_options(
     packet
 }
 
-/// A Fast Open key of the server that the attacker knows.
+/// A fixed Fast Open key that a test gives to servers.
 const STOLEN_KEY: [u8; 16] = [9; 16];
 
-/// Returns the server's cookie for the address of `source`. The request is a SYN with that forged
-/// source address and another port.
+/// Returns the server's cookie for the address of `source`. To get it, sends a SYN that requests a
+/// cookie, with this forged source address and another port.
 fn stolen_cookie(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
     let log = record(pair, Side::Right);
     let asking = SocketAddrV4::new(*source.ip(), source.port() + 1);
@@ -226,9 +227,10 @@ fn an_old_cookie_is_replaced() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     first_connection(&mut pair, listener);
-    // The server changes its key every hour, and accepts cookies of the current and the previous
-    // key. After one hour, the cookie is accepted, and replaced. After two more hours, the new
-    // cookie is refused, and replaced. The final connection uses this replacement at once.
+    // The server changes its key every hour, and accepts cookies of the current and of the previous
+    // key. The first connection, after one hour, uses a cookie of the previous key, which is
+    // accepted and replaced. The second, two hours later, uses the new cookie, which is too old by
+    // then: it is refused and replaced. The third uses this replacement at once.
     for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
         pair.run_for(Duration::from_secs(3_600) * hours);
         let client = connect(&mut pair, b"question");
@@ -277,8 +279,8 @@ fn a_flood_with_valid_cookies_is_limited_and_others_connect() {
     assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
     let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
     assert_eq!((answers.borrow().len(), sent), (200, 0), "one SYN-ACK each");
-    // The flood has reached the limit of Fast Open connections. A legitimate client therefore
-    // connects by the three-way handshake.
+    // The flood has used up the limit of pending Fast Open connections. A legitimate client with a
+    // cookie must still be able to connect, by the three-way handshake.
     for _ in 0..8 {
         accept(&mut pair, listener).unwrap();
     }
@@ -297,8 +299,9 @@ fn resets_count_against_the_limit_for_a_minute() {
     let cookies: Vec<_> = flood.iter().map(|&source| stolen_cookie(&mut pair, source)).collect();
     pair.run_for(Duration::from_secs(200));
     let reset = |pair: &mut Pair, source: SocketAddrV4| {
-        // The SYN and its data end at sequence number 501. The owner of the source address does not
-        // know the connection, so it resets the connection with the next sequence number.
+        // The SYN and its 500 bytes of data end at sequence number 501, so the next segment has the
+        // number 502. The owner of the forged source address does not know the connection, and
+        // answers the SYN-ACK with a reset.
         put(pair, forged::forged(source, TcpFlags::RST, 502, 0));
         pair.run_for(Duration::from_micros(1));
     };
@@ -339,9 +342,9 @@ fn turn(pair: &mut Pair) {
     pair.stack(Side::Right).check();
 }
 
-/// RFC 7413 §5.1: a connection counts against the limit until its handshake completes. If the
-/// client's address resets it, it still counts for a minute. If the server aborts it, it no longer
-/// counts.
+/// RFC 7413 §5.1: a Fast Open connection counts against the limit until its handshake completes. If
+/// a reset from the client's address ends it, it counts for a further minute. But if the server's
+/// application aborts it, it stops counting at once.
 #[test]
 fn an_aborted_connection_frees_its_place() {
     let mut pair = pair();
@@ -376,7 +379,8 @@ fn a_reset_counts_for_exactly_a_minute() {
     }
 }
 
-/// A connection by Fast Open is in the accept queue at once, so it takes no place in the SYN queue.
+/// A connection by Fast Open enters the accept queue as soon as its SYN arrives. It therefore takes
+/// no place in the SYN queue.
 #[test]
 fn a_fast_open_takes_no_place_in_the_syn_queue() {
     let mut pair = pair();
@@ -496,12 +500,13 @@ fn a_listener_can_close_with_pending_fast_connections() {
     first_connection(&mut pair, listener);
     let clients: Vec<_> = (0..3).map(|_| connect(&mut pair, b"question")).collect();
     pair.run_for(ROUND_TRIP / 2);
-    // The application accepts one of the three connections. It must stay open when the listener is
-    // closed.
+    // Of the three connections, the application accepts one. This connection must stay open when
+    // the listener is closed.
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
-    // The connections of the closed listener must not count against a new listener on its port.
+    // A new listener on the same port must not inherit the count of pending Fast Open connections
+    // from the closed listener.
     let other = listen(&mut pair, 100);
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
@@ -553,8 +558,8 @@ fn the_mss_of_the_server_is_cached_with_its_cookie() {
     pair.run_for(ROUND_TRIP);
     let syns: Vec<_> =
         log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
-    // The first SYN requested a cookie, and carried no data. In the second SYN, options (32 bytes)
-    // and data together fill the cached MSS of 1,460 bytes.
+    // The first SYN only requested a cookie. In the second SYN, the options (32 bytes) and the data
+    // (1,428 bytes) together fill the cached MSS of 1,460 bytes.
     assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
 }
 
@@ -596,8 +601,9 @@ fn a_duplicate_syn_opens_no_second_connection_while_the_first_exists() {
     assert!(accept(&mut pair, listener).is_none());
     assert_eq!(read(&mut pair, Side::Right, server), b"question");
     close(&mut pair, client, server);
-    // The server receives the SYN a second time, and passes the request to the application once
-    // more. With Fast Open, applications must tolerate such replays (RFC 7413 §2.1).
+    // A copy of the SYN arrives after the connection has ended. The server passes the request to
+    // the application a second time. With Fast Open, applications must tolerate such replays (RFC
+    // 7413 §2.1).
     put(&mut pair, syn);
     pair.run_for(Duration::from_millis(1));
     let replayed = accept(&mut pair, listener).unwrap();
@@ -703,8 +709,8 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
     assert!(fast > 80, "{fast} of 200 connections were fast");
 }
 
-/// Clients from before RFC 7413 use an experimental option (kind 254, 0xF989). The server answers
-/// these clients with this option.
+/// Clients older than RFC 7413 use an experimental option (kind 254, 0xF989). The server answers
+/// them with an option of this kind, too.
 #[test]
 fn the_experimental_option_is_supported() {
     let mut pair = pair();
@@ -726,8 +732,8 @@ fn the_experimental_option_is_supported() {
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     assert_eq!(read(&mut pair, Side::Right, server), [7; 100]);
-    // The cookie was issued in the experimental option. It is also valid in the standard option,
-    // because its value does not depend on the option kind.
+    // The client got the cookie in the experimental option. The cookie is also valid in the
+    // standard option, because its value does not depend on the option kind.
     let third = SocketAddrV4::new(*client.ip(), client.port() + 2);
     put(&mut pair, forged(third, given.as_bytes(), 50));
     pair.run_for(Duration::from_millis(1));

@@ -1,6 +1,6 @@
 //! Tests with floods of forged "fragmentation needed" errors that quote segments in flight (RFC
-//! 5927 §7). The attacked flow keeps its rate, and later connections to the same host keep their
-//! segment size.
+//! 5927 §7). The attacked flow must keep its rate, and connections that are opened to the same host
+//! later must keep their segment size.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -19,8 +19,9 @@ use std::rc::Rc;
 const MESSAGES: u32 = 100_000;
 const INTERVAL: Duration = Duration::from_micros(200);
 
-/// Bytes that the application writes at once. It then waits until all of them have arrived, so that
-/// each burst has a tail, for which the sender sends tail loss probes.
+/// Bytes that the application writes at once. It then waits until all of them have arrived. Each
+/// burst thus has an end, for which the sender sends a tail loss probe if the final segments are
+/// lost.
 const BURST: usize = 400_000;
 
 /// Bytes of data in a full segment over Ethernet, with timestamps.
@@ -35,7 +36,8 @@ enum Quoted {
     Oldest,
 }
 
-/// Returns the ICMP error of a router about `packet` of the left host.
+/// Returns the ICMP error of a router that says: `packet`, which the left host has sent, exceeds
+/// the MTU of the next hop.
 fn report(packet: &[u8], next_hop_mtu: u16) -> Vec<u8> {
     let error = IcmpError::FragmentationNeeded { next_hop_mtu };
     let message = IcmpMessage::Error { error, quote: Quote::of(packet).unwrap() };
@@ -47,14 +49,15 @@ fn report(packet: &[u8], next_hop_mtu: u16) -> Vec<u8> {
     report
 }
 
-/// A flow from the left to the right host, whose segments an attacker observes.
+/// A flow from the left to the right host. The attacker observes which sequence numbers are in
+/// flight.
 struct Observed {
     pair: Pair,
     listener: ListenHandle,
     left: TcpHandle,
     right: TcpHandle,
     /// The sequence number of the first byte that the left host has sent, and the sequence number
-    /// after the highest byte. `None` if no byte has been sent.
+    /// that follows the last byte. `None` if no byte has been sent.
     sent: Rc<Cell<Option<(SeqNum, SeqNum)>>>,
     /// Number of bytes written on the left host (`written`), and number of bytes read on the right
     /// host (`read`).
@@ -99,8 +102,8 @@ impl Observed {
         u32::try_from((mixed ^ (mixed >> 31)) % u64::from(limit)).unwrap()
     }
 
-    /// Reads data that has arrived on the right host. If all written data has been read, writes
-    /// another burst on the left host.
+    /// Reads the data that has arrived on the right host. If all written data has been read by
+    /// then, writes another burst on the left host.
     fn transfer(&mut self) {
         let (now, mut bytes) = (self.pair.now, [0; 65_536]);
         while let Ok(count @ 1..) =
@@ -129,7 +132,8 @@ impl Observed {
         }
     }
 
-    /// Delivers a forged error that quotes a segment in flight, with an MTU of 68 bytes.
+    /// Delivers a forged error to the left host. It quotes a segment in flight, and claims an MTU
+    /// of 68 bytes.
     fn forge(&mut self, quoted: Quoted) {
         let Some((first, last)) = self.sent.get() else { return };
         let sender = self.pair.stack(Side::Left).tcp(self.left).unwrap();
@@ -159,9 +163,9 @@ impl Observed {
         self.pair.host(Side::Left).link_mut().put(now, report);
     }
 
-    /// Runs the flow for the duration of a flood, and opens other connections to the same host. If
-    /// `flood` is `None`, sends no forged errors. Returns the number of bytes that were
-    /// transferred.
+    /// Runs the flow for the duration of a flood, and repeatedly opens another connection to the
+    /// same host. If `flood` is `None`, the flow runs equally long without forged errors. Returns
+    /// the number of bytes that were transferred.
     fn run(&mut self, flood: Option<Quoted>) -> usize {
         for number in 0..MESSAGES {
             if number % (MESSAGES / 10) == 0 {
@@ -192,9 +196,9 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// Forged errors may cost the flow at most 5 % of its rate. A forged error has an effect only if
-/// the loss of a large segment seems to confirm it, such as after a timeout. Segments then become
-/// smaller, until a single probe shows that large segments still pass.
+/// Forged errors may reduce the rate of the flow by at most 5 %. A forged error has an effect only
+/// if the loss of a large segment seems to confirm it, as at a timeout. Segments are then smaller
+/// until a single probe shows that large segments still pass.
 #[test]
 fn forged_reports_affect_no_flow_and_no_later_connection() {
     let undisturbed = Observed::new(LOSS).run(None);
@@ -212,9 +216,9 @@ fn forged_reports_affect_no_flow_and_no_later_connection() {
     }
 }
 
-/// A router sends a true error and drops the quoted segment. The tail loss probe is small enough to
-/// pass. Its acknowledgement shows that the large segments before it are lost, which confirms the
-/// error.
+/// A router drops large segments, and sends true errors about them. The tail loss probe is small
+/// enough to pass. Its acknowledgement shows that the large segments before it are lost, which
+/// confirms the error, so the sender need not wait for a timeout.
 #[test]
 fn a_true_report_shrinks_segments_without_a_timeout() {
     let mut flow = Observed::new(0);

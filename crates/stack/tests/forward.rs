@@ -1,5 +1,5 @@
-//! Tests of forwarders, which accept flows to any address and port. A function of the application,
-//! the hook, decides about each flow.
+//! Tests of forwarders. A forwarder accepts flows to any address and port, and calls a function of
+//! the application, the hook, which decides about each flow.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -57,8 +57,8 @@ impl Net {
         self.gateway.check();
     }
 
-    /// Carries packets until both hosts are idle. Omits the checks of invariants, which visit every
-    /// socket and so take long.
+    /// Carries packets until both hosts are idle. Does not check invariants: these checks visit
+    /// every socket, which takes long in tests with many connections.
     fn carry_unchecked(&mut self) {
         let mut packet = [0; 1_500];
         let mut is_busy = true;
@@ -92,7 +92,8 @@ impl Net {
         connection
     }
 
-    /// Returns the next deferred handshake, and skips events about cancelled handshakes.
+    /// Returns the next handshake that waits for a decision of the application. Skips events about
+    /// handshakes that were cancelled.
     fn deferred(&mut self) -> DeferredHandle {
         let mut next = self.gateway.poll_forward();
         while let Some(ForwardEvent::Cancelled(_)) = next {
@@ -253,14 +254,15 @@ fn a_closed_forwarder_takes_no_packets_and_keeps_its_connections() {
     assert_eq!(net.gateway.forward_statistics().deferred, 0);
     net.client.tcp_write(net.now, client, b"still").unwrap();
     net.carry();
-    // With the listener closed, the gateway no longer accepts packets for other hosts' addresses,
-    // such as the destination address of this connection.
+    // Without a listener, the gateway accepts no packets for addresses of other hosts. The
+    // destination of this connection is such an address, so its packets are counted as address
+    // errors.
     assert_eq!(net.gateway.tcp_read(net.now, server, &mut [0; 8]), Err(Error::WouldBlock));
     assert!(net.gateway.counters().ip.in_address_errors > 0);
 }
 
-/// Returns a reset from the sender of `syn`. The sequence number of the reset is that of the SYN
-/// plus `ahead`.
+/// Returns a reset that comes from the sender of `syn`. The sequence number of the reset is larger
+/// than that of the SYN by `ahead`.
 fn reset_after(syn: &[u8], ahead: u32) -> Vec<u8> {
     let packet = Ipv4Packet::parse(syn).unwrap();
     let segment = Segment::parse(packet.payload).unwrap();
@@ -313,8 +315,8 @@ fn deferred_handshakes_are_limited_and_the_oldest_is_cancelled() {
     assert_eq!((statistics.deferred, statistics.recycled), (100, 901));
     assert_eq!(net.gateway.poll_forward(), Some(ForwardEvent::Cancelled(handle)));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
-    // All 100 records of deferred handshakes are in use when another SYN arrives. The gateway
-    // discards the oldest record, so that it can store this SYN.
+    // All 100 records of deferred handshakes are in use when a further SYN arrives. The gateway
+    // then discards the oldest record to make room for the new one.
     let later = net.connect();
     let (mut newest, mut polled) = (None, 0);
     while let Some(event) = net.gateway.poll_forward() {
@@ -487,7 +489,7 @@ fn a_flood_of_handshakes_keeps_a_limited_number_and_lets_others_through() {
         let packet = syn(SocketAddrV4::new(source, 1_024), FAR);
         net.gateway.handle_frame(net.now, RxFrame::plain(&packet, net.now));
         if number % 64 == 0 {
-            // The application polls all events, but decides nothing yet.
+            // The application polls all events, but decides about none of the handshakes yet.
             while net.gateway.poll_forward().is_some() {}
             net.gateway.handle_local(net.now, 64);
         }

@@ -87,7 +87,8 @@ fn sockets_are_limited() {
     assert_eq!(stack.udp_bind(at(Side::Left, 3), &UdpOptions::default()), Err(full));
     assert_eq!(stack.tcp_listen(at(Side::Left, 3), &ListenOptions::default()), Err(full));
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()), Err(full));
-    // The host has reached its limit of sockets, so it does not answer the SYN of a peer.
+    // The host has reached its maximum number of sockets. A connection would need a further socket,
+    // so the host does not answer the SYN of the peer.
     let options = ConnectOptions::default();
     pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 2), &options).unwrap();
     pair.run_for(Duration::from_millis(500));
@@ -108,9 +109,9 @@ fn an_orphan_beyond_the_limit_is_reset() {
     }
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
-    // The host closes all three connections. The peers do not close their directions, so the
-    // connections of this host would remain in FIN-WAIT-2. The limit permits two such orphaned
-    // connections, so the third is reset.
+    // The host closes its ends of all three connections, but the peers do not close theirs. The
+    // connections would therefore stay in FIN-WAIT-2 without an application (orphans). The limit
+    // permits two orphans, so the host resets the third connection.
     while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
         pair.stack(Side::Right).tcp_close(now, server).unwrap();
     }
@@ -151,7 +152,8 @@ fn aborting_orphans_resets_their_peers() {
     assert_eq!(stack.tcp(held).unwrap().state(), State::Established);
 }
 
-/// The smallest MTU must have room for data beside timestamps and SACK blocks.
+/// In the smallest MTU, a segment must still have room for data if its options include timestamps
+/// and SACK blocks.
 #[test]
 fn the_smallest_mtu_carries_a_transfer_with_all_options() {
     let network = Network { loss: 50, ..Setup::default().network };
@@ -179,8 +181,8 @@ fn a_turn_keeps_its_budget_and_reports_more_work() {
     let now = pair.now;
     let socket =
         pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
-    // The echo request resolves the MAC address of the right host, so that the datagrams below need
-    // not wait for this.
+    // The echo request makes the left host resolve the MAC address of the right host. The datagrams
+    // that are sent afterwards therefore need not wait for the resolution.
     pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;

@@ -1,4 +1,5 @@
-//! Arbitrary frames cannot panic a host, break its invariants, or make it grow without bound.
+//! Tests with arbitrary frames. They must not make a host panic, violate its invariants, or let its
+//! memory grow without bound.
 
 use linerate_testkit::Side;
 use linerate_testkit::hostile::{busy_host, feed, mend_checksums, real_frames};
@@ -9,8 +10,8 @@ use proptest::sample::Index;
 
 const BEGIN: Instant = Instant::from_nanos(2_000_000_000_000);
 
-/// A modification of a frame: the index of the frame, the overwritten bytes with their new values,
-/// and the length after truncation, if any.
+/// A modification of a frame: the index of the frame, the positions and new values of the
+/// overwritten bytes, and the length to which the frame is cut, if it is cut.
 type Modification = (Index, Vec<(Index, u8)>, Option<Index>);
 
 fn modification() -> impl Strategy<Value = Modification> {
@@ -18,8 +19,9 @@ fn modification() -> impl Strategy<Value = Modification> {
     (any::<Index>(), changes, prop::option::weighted(0.2, any::<Index>()))
 }
 
-/// Returns a recorded frame with modifications. The frame is addressed to the right host and has
-/// valid checksums, so that it passes the host's first checks.
+/// Returns one of the recorded frames with the modification applied. Its destination MAC address is
+/// that of the right host and its checksums are valid, so that it passes the first checks of the
+/// host.
 fn modify(real: &[Vec<u8>], (which, changes, end): &Modification) -> Vec<u8> {
     let mut frame = which.get(real).clone();
     frame[..6].copy_from_slice(&Side::Right.mac().octets());

@@ -12,7 +12,8 @@ use linerate_wire::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly.
+/// Creates two hosts whose link carries IP packets instead of Ethernet frames, so that tests can
+/// write packets without an Ethernet header.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
@@ -164,9 +165,9 @@ fn a_reported_path_mtu_is_kept_if_plausible() {
     assert_eq!(pair.stack(Side::Left).udp_send_to(now, socket, other, &[0; 1_472]), Ok(()));
 }
 
-/// An attacker who knows two ports can forge an ICMP error about a datagram. So connections ignore
-/// a path MTU from such an error, and discover the path MTU themselves. The reported path MTU
-/// expires after ten minutes (RFC 1191 §6.3).
+/// An attacker who knows the two ports of a UDP flow can forge an ICMP error about a datagram.
+/// Connections therefore ignore the path MTU from such errors, and discover it themselves. For
+/// datagrams, the reported path MTU applies, and expires after ten minutes (RFC 1191 §6.3).
 #[test]
 fn a_report_about_a_datagram_does_not_affect_connections() {
     let mut pair = pair();

@@ -1,5 +1,5 @@
-//! Tests of ICMPv6 (RFC 4443): echoes, packets that cause errors and packets that must not, and the
-//! rate limit of errors.
+//! Tests of ICMPv6 (RFC 4443): echo requests, packets about which the host sends errors, packets
+//! about which it must not, and the rate limit of errors.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -33,7 +33,8 @@ fn packet(destination: Ipv6Addr, protocol: Protocol, payload: &[u8]) -> Vec<u8> 
     packet
 }
 
-/// Returns a packet with a UDP datagram of `length` bytes of data to a closed port.
+/// Returns a packet that carries a UDP datagram with `length` bytes of data. It is sent to a port
+/// on which the host has no socket.
 fn datagram(destination: Ipv6Addr, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; 8 + length];
     bytes[..4].copy_from_slice(&[0, 9, 0, 7]);
@@ -77,8 +78,8 @@ fn an_error_quotes_as_much_as_fits_in_1280_bytes() {
     assert_eq!(error(&sent[0]).2, 1_280);
 }
 
-/// RFC 4443 §2.4 e: no error is sent about an ICMPv6 error, about a packet to a multicast group, or
-/// about a packet whose source is not the address of a single host.
+/// RFC 4443 §2.4 e: a host sends no error about certain packets. These are ICMPv6 errors, packets
+/// to a multicast group, and packets whose source is not the address of a single host.
 #[test]
 fn errors_and_packets_to_groups_and_from_no_host_cause_no_errors() {
     let mut host = host();

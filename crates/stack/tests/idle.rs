@@ -1,5 +1,5 @@
-//! Test of the memory of idle connections, as counted by the allocator. It is a separate test
-//! program, because the allocator counts all memory of the process.
+//! Test of the memory that idle connections take, as counted by the allocator. It is a program of
+//! its own, because the allocator counts all memory of the process.
 
 use linerate_stack::{
     Capabilities, ConnectOptions, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle,
@@ -18,19 +18,20 @@ const IDLE: usize = 512;
 const CONNECTIONS: usize = 10_000;
 /// Number of times that [`CONNECTIONS`] connections are opened and closed.
 const ROUNDS: usize = 10;
-/// Number of connections that are opened, and used, at the same time.
+/// Number of connections that the test opens together. It also uses connections in groups of this
+/// size.
 const BATCH: usize = 64;
 
 /// Number of connections that the host keeps in their full form: those that were opened or used
 /// most recently.
 const FULL: usize = 1_024;
 
-/// Overhead of the allocator for a compact connection, in bytes: 16 for each of its two
-/// allocations.
+/// Overhead of the allocator that is not counted, in bytes: 16 for each of the two allocations of a
+/// compact connection.
 const MARGIN: usize = 2 * 16;
 
-/// Maximum memory that two hosts keep after connections have ended, in bytes: tables of up to 64
-/// entries do not shrink.
+/// Maximum memory that two hosts together keep after all connections have ended, in bytes. Some
+/// remains because tables with up to 64 entries do not shrink.
 const KEPT: usize = 32 << 10;
 
 /// Two hosts on a link without latency.
@@ -60,7 +61,7 @@ impl Hosts {
         SocketAddrV4::new(Side::Right.address(), 9)
     }
 
-    /// Advances the clock by `span`, with turns of both hosts.
+    /// Advances the clock by `span` in steps of 10 ms, and runs both hosts in each step.
     fn advance_clock(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
@@ -69,7 +70,8 @@ impl Hosts {
         }
     }
 
-    /// Runs a turn of each host. Returns true if a frame was carried or more work is due.
+    /// Runs a turn of each host. Returns true if a frame was carried, or if a host has more work to
+    /// do at once.
     fn turn(&mut self) -> bool {
         let mut moved = false;
         for from in [0, 1] {
@@ -84,8 +86,8 @@ impl Hosts {
         moved
     }
 
-    /// Advances the clock by two seconds, and asserts that the timers that expire belong to
-    /// connections in full form.
+    /// Advances the clock by two seconds, and runs the timers that expire. All of them must belong
+    /// to connections in full form, because compact connections have no timers.
     fn assert_only_full_connections_have_timers(&mut self) {
         self.now += Duration::from_secs(2);
         for host in &mut self.hosts {
@@ -151,7 +153,8 @@ impl Hosts {
     }
 }
 
-/// The cases run one after the other, because the allocator counts all memory of the process.
+/// Runs several cases one after the other. They are not separate tests, because tests run in
+/// parallel and the allocator counts the memory of all of them together.
 #[test]
 fn an_idle_connection_takes_little_memory() {
     let [busy, idle] = idle_connections_take_at_most_512_bytes();
@@ -165,8 +168,8 @@ fn an_idle_connection_takes_little_memory() {
     println!("{kept} bytes kept of {} connections", ROUNDS * CONNECTIONS);
 }
 
-/// Opens and closes all connections several times. Returns the number of bytes by which the memory
-/// of both hosts has grown.
+/// Opens and closes [`CONNECTIONS`] connections several times. Returns the number of bytes by which
+/// the memory of both hosts has grown.
 fn the_memory_of_closed_connections_is_given_back() -> usize {
     let mut hosts_under_test = Hosts::new();
     let first = hosts_under_test.open();
@@ -198,8 +201,8 @@ fn time_wait_records_take_at_most_256_bytes() -> usize {
     while pairs.len() < CONNECTIONS {
         pairs.extend(hosts_under_test.open());
     }
-    // The most recently opened connections stay open. The tables that are indexed by socket
-    // therefore keep their memory, so that it is not part of the difference computed below.
+    // The last group of connections stays open, so that the tables which are indexed by socket do
+    // not shrink. Their memory is therefore not part of the difference that is computed below.
     pairs.truncate(pairs.len() - BATCH);
     hosts_under_test.close(&pairs);
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
@@ -234,8 +237,8 @@ fn only_the_last_opened_connections_are_full() -> usize {
     silent
 }
 
-/// Connections in the accept queue are compact. If many are accepted, only the most recently
-/// accepted ones keep their full form.
+/// Connections that wait in the accept queue are compact. When the application accepts many of
+/// them, only the most recently accepted ones take their full form.
 fn only_the_last_accepted_connections_are_full() {
     let mut hosts_under_test = Hosts::new();
     let address = SocketAddrV4::new(Side::Right.address(), 10);
@@ -265,8 +268,8 @@ fn only_the_last_accepted_connections_are_full() {
 fn idle_connections_take_at_most_512_bytes() -> [usize; 2] {
     let mut hosts_under_test = Hosts::new();
     let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
-    // The first connections make the hosts allocate memory that belongs to no single connection. It
-    // is allocated before the measurement, so that it does not count.
+    // The first connections make the hosts allocate memory that is shared by all connections. The
+    // measurement begins after them, so that it does not include this memory.
     let first = hosts_under_test.open();
     hosts_under_test.exchange_data(&first);
     hosts_under_test.advance_clock(Duration::from_secs(5));
@@ -281,7 +284,7 @@ fn idle_connections_take_at_most_512_bytes() -> [usize; 2] {
     let idle = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(idle + MARGIN <= IDLE, "{idle} bytes");
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
-    // All connections still work.
+    // All connections must still transfer data.
     for pairs in pairs.chunks(BATCH) {
         hosts_under_test.exchange_data(pairs);
     }

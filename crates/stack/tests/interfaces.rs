@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 const SECOND: Duration = Duration::from_secs(1);
 const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// A host with the links of its interfaces.
+/// A host, and the links to which its interfaces are attached.
 struct Node {
     stack: Stack,
     links: Vec<InterfaceLink<TestLink>>,
@@ -144,8 +144,8 @@ impl Network {
         client
     }
 
-    /// Sends 5,000 bytes on a connection, and returns the number of bytes that the other end has
-    /// received.
+    /// Sends 5,000 bytes on a connection from the end `from`. Returns the number of bytes that the
+    /// end `to` has received after a second.
     fn transfer(&mut self, from: (usize, TcpHandle), to: (usize, TcpHandle)) -> usize {
         let now = self.now;
         self.stack(from.0).tcp_write(now, from.1, &[7; 5_000]).unwrap();
@@ -161,7 +161,7 @@ impl Network {
             .collect()
     }
 
-    /// Returns the number of frames from an interface with IPv4 packets of this protocol.
+    /// Returns the number of IPv4 packets of this protocol that an interface has sent.
     fn sent(&self, from: Plug, protocol: Protocol) -> usize {
         let is_it = |frame: &[u8]| {
             let frame = EthernetFrame::parse(frame).unwrap();
@@ -227,12 +227,13 @@ fn a_listener_at_all_addresses_serves_all_interfaces() {
         assert_eq!(network.transfer((CENTER, server), (leaf, client)), 5_000);
         assert_eq!(network.transfer((leaf, client), (CENTER, server)), 5_000);
     }
-    // The weak host model (RFC 1122 §3.3.4.2): the host accepts packets for an address of one
-    // interface on another interface.
+    // This host follows the weak host model (RFC 1122 §3.3.4.2): it accepts packets for the address
+    // of one of its interfaces, even if they arrive on another interface.
     let client = network.connect(RIGHT, end("10.0.1.1:80"), None);
     let (server, _) = network.stack(CENTER).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((RIGHT, client), (CENTER, server)), 5_000);
-    // A link-local address, in contrast, is reached only over its own interface.
+    // This does not apply to a link-local address: the host accepts packets for it only on the
+    // interface that has the address.
     let own = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 1);
     let now = network.now;
     let to = SocketAddr::new(own.into(), 80);
@@ -299,7 +300,7 @@ fn the_zone_of_a_link_local_address_selects_the_interface() {
         network.run_for(SECOND);
         assert_eq!(network.receive(CENTER, socket), [zoned(zone, 9)]);
     }
-    // The host reaches its own link-local addresses.
+    // The host can connect to its own link-local address.
     let own = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 2);
     let own = SocketAddr::from(SocketAddrV6::new(own, 84, 0, 2));
     let listener = network.stack(CENTER).tcp_listen(own, &ListenOptions::default()).unwrap();
@@ -312,8 +313,8 @@ fn the_zone_of_a_link_local_address_selects_the_interface() {
     network.stack(CENTER).udp_send_to(now, receiver, own, b"to itself").unwrap();
     network.run_for(SECOND);
     assert_eq!(network.receive(CENTER, receiver), [own]);
-    // On a host with one interface, the zone 0 stands for this interface. The zone of an address
-    // that is not link-local is ignored.
+    // A host with one interface accepts the zone 0 for this interface. If an address is not
+    // link-local, its zone is ignored.
     let other = SocketAddrV6::new("2001:db8:1::1".parse().unwrap(), 81, 0, 9);
     let now = network.now;
     let listen = |address: SocketAddr| {
@@ -338,8 +339,8 @@ fn echoes_and_errors_take_the_interface_of_their_route() {
     assert_eq!(network.sent((CENTER, 2), Protocol::ICMP), 1);
 }
 
-/// Creates two hosts with two links between them. The second host has an additional address, which
-/// is on neither link.
+/// Creates two hosts that are connected by two links. The second host also has an address that
+/// belongs to neither link's network.
 fn parallel() -> Network {
     let mut network = Network::new();
     for (host, last) in [(1, 1), (3, 2)] {
@@ -363,8 +364,9 @@ fn a_connection_follows_a_change_of_routes_to_another_interface() {
     let mut network = parallel();
     network.stack(0).add_route(via([10, 0, 1, 2]));
     let listener = network.listen(1, "192.0.2.9:80");
-    // The route of the first host uses the first link, while the client's address is in the network
-    // of the second link. The second host therefore sends its answers over the second link.
+    // The route of the first host uses the first link, but the address of the client belongs to the
+    // network of the second link. So the first host sends on the first link, and the second host
+    // answers on the second link.
     let client = network.connect(0, end("192.0.2.9:80"), Some("10.0.2.1:0"));
     let (server, _) = network.stack(1).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((0, client), (1, server)), 5_000);
@@ -391,7 +393,8 @@ fn a_removed_interface_takes_its_addresses_and_routes_along() {
         clients.push(network.connect(0, end("192.0.2.9:80"), Some(local)));
         servers.push(network.stack(1).tcp_accept(listener).unwrap().0);
     }
-    // Data is still queued for the first link when its interface is removed.
+    // The interface of the first link is removed while data of a connection waits to be sent on
+    // this link. The data must then be sent on the other link.
     let now = network.now;
     network.stack(0).tcp_write(now, clients[1], &[7; 20_000]).unwrap();
     network.remove(0, 1);
@@ -414,8 +417,8 @@ fn a_removed_interface_takes_its_addresses_and_routes_along() {
     assert_eq!(network.stack(0).remove_interface(now, 1), Err(Error::UnknownInterface(1)));
     let unreached = network.stack(0).tcp_connect(now, end("10.0.1.2:80"), &Default::default());
     assert_eq!(unreached, Err(Error::NoRoute(Ipv4Addr::new(10, 0, 1, 2).into())));
-    // The number of the removed interface is free again, and a new interface with this number
-    // works.
+    // The number of the removed interface can be used once more. The new interface gets this
+    // number, and connections over it work.
     let again = network.interface(0, &InterfaceConfig::new(mac(1), cidr("10.0.1.1/24")));
     assert_eq!(again, 1);
     network.wires.push([(0, 1), (1, 1)]);
@@ -447,8 +450,8 @@ fn groups_are_joined_on_one_interface() {
     }
     assert_eq!(network.receive(CENTER, member), [end("10.0.2.2:9")]);
 
-    // A sender may choose no interface for multicast, or the second interface. It cannot choose an
-    // interface that does not exist.
+    // A sender may leave the interface for multicast packets open, or choose the second interface.
+    // An interface that does not exist is refused.
     for (chosen, interface) in [(None, 1), (Some(2), 2)] {
         network.stack(CENTER).udp_set_multicast_interface(member, chosen.unwrap_or(0)).unwrap();
         assert_eq!(network.stack(CENTER).udp_multicast_interface(member), Ok(chosen));
@@ -510,8 +513,8 @@ fn an_accepted_connection_has_the_mtu_of_the_interface_of_its_answers() {
     let third = InterfaceConfig::new(mac(6), cidr("10.0.3.2/24"));
     assert_eq!(network.interface(1, &third), interface);
     network.wires.push([(0, interface), (1, interface)]);
-    // The client's segments arrive over the first link, but the answers leave over the third link.
-    // So the MTU of the third link, 600 bytes, must apply to the connection.
+    // The client's segments arrive on the first link, but the answers leave on the third link. The
+    // MTU of the third link (600 bytes) must therefore limit the segments of this connection.
     network.stack(0).add_route(via([10, 0, 3, 2]));
     let listener = network.listen(0, "10.0.1.1:80");
     let client = network.connect(1, end("10.0.1.1:80"), Some("192.0.2.9:0"));

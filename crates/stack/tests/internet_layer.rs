@@ -1,4 +1,4 @@
-//! Tests of requirements of RFC 1122 on the internet layer of a host, and on UDP.
+//! Tests that a host meets requirements of RFC 1122 on the internet layer and on UDP.
 //! `specs/rfc1122.toml` lists the requirements.
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -13,7 +13,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 
-/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly.
+/// Creates two hosts whose link carries IP packets instead of Ethernet frames, so that tests can
+/// write packets without an Ethernet header.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
@@ -102,8 +103,8 @@ fn no_packet_has_a_ttl_of_zero() {
     assert_eq!(hops.collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// RFC 1122 §3.2.2: an ICMP error has a type of service of zero, and quotes the IP header and the
-/// first data bytes of the packet unchanged.
+/// RFC 1122 §3.2.2: an ICMP error has the type of service zero. It quotes the IP header and the
+/// first data bytes of the packet that caused it, without changes.
 #[test]
 fn an_error_has_no_type_of_service_and_quotes_its_packet_unchanged() {
     let request = datagram(TypeOfService::from_byte(0xb8));
@@ -117,9 +118,9 @@ fn an_error_has_no_type_of_service_and_quotes_its_packet_unchanged() {
     assert_eq!(quote.bytes(), request);
 }
 
-/// RFC 1122 §3.2.2: ICMP messages of unknown types are silently discarded. To this host, these
-/// include the requests 15 and 17, which RFC 6918 has deprecated, the optional timestamp request
-/// (13), and router solicitations (10).
+/// RFC 1122 §3.2.2: ICMP messages of unknown types are silently discarded. This host does not know
+/// the requests 15 and 17, which RFC 6918 has deprecated, the optional timestamp request (13), and
+/// router solicitations (10).
 #[test]
 fn requests_for_times_masks_and_networks_are_silently_discarded() {
     for (kind, length) in [(13, 16), (15, 4), (17, 8), (10, 4), (99, 4)] {

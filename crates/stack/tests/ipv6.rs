@@ -280,8 +280,8 @@ fn addresses_of_two_versions_are_not_mixed() {
     assert!(stack.udp_send_to(now, socket, (mapped, 2), b"").is_ok());
 }
 
-/// Only a solicitation for duplicate address detection may have the unspecified address as its
-/// source.
+/// Packets with the unspecified address as their source are refused. The only exception is a
+/// neighbour solicitation for duplicate address detection.
 #[test]
 fn packets_without_a_source_are_refused_unless_they_probe_for_an_address() {
     let mut pair = pair(&Setup { medium: Medium::Ip, ..Setup::default() });

@@ -21,7 +21,8 @@ fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
 
-/// Creates a pair of hosts with a default route, so that they can answer invented addresses.
+/// Creates a pair of hosts with a default route. Without a route, they could not answer segments
+/// from invented source addresses.
 fn pair_with_default_route() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(linerate_stack::Route::direct("0.0.0.0/0".parse().unwrap()));
@@ -47,7 +48,8 @@ fn a_syn_flood_is_limited_and_honest_peers_connect() {
     let mut connected = 0;
     for number in 0..2_000 {
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
-        // One SYN in a hundred is from a legitimate client, with a round-trip time of 0.1 ms.
+        // One of a hundred SYNs comes from a legitimate client, whose round-trip time is 0.1 ms.
+        // The other SYNs have invented source addresses.
         if number % 100 == 0 {
             connect(&mut pair);
         }
@@ -68,15 +70,15 @@ fn a_full_accept_queue_ignores_handshakes_until_an_accept() {
     let listener = listen(&mut pair, 2, 32);
     let clients: Vec<_> = (0..5).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(100));
-    // All five clients have received a SYN-ACK, and consider their handshakes complete. The accept
-    // queue holds two connections, so the server has ignored the final acknowledgements of three
-    // clients.
+    // All five clients are in ESTABLISHED, because they have received a SYN-ACK. But the accept
+    // queue has room for two connections only, so the server has ignored the final acknowledgements
+    // of the three other clients.
     for &client in &clients {
         assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.currently_established, 2);
     assert!(pair.stack(Side::Right).counters().tcp_extra.listen_overflows >= 3);
-    // While the accept queue is full, the SYN of another client is not answered.
+    // As long as the accept queue is full, the server does not answer the SYN of a further client.
     let late = connect(&mut pair);
     pair.run_for(Duration::from_millis(100));
     assert_eq!(pair.stack(Side::Left).tcp(late).unwrap().state(), State::SynSent);
@@ -265,10 +267,10 @@ fn icmp_errors_reach_only_the_quoted_connection() {
         message.emit(&mut bytes[20..]);
         bytes
     };
-    // An ICMP error that quotes a sequence number that was not sent is ignored.
+    // The client must ignore an ICMP error if the quoted sequence number was never sent.
     let mut forged = syn.clone();
     forged[24..28].copy_from_slice(&7_u32.to_be_bytes());
-    // An ICMP error that quotes another port concerns no connection.
+    // An ICMP error that quotes another port belongs to no connection, so it must have no effect.
     let mut strange = syn.clone();
     strange[20] ^= 1;
     for (quoted, state) in
@@ -297,17 +299,17 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // The ICMP error makes the client retransmit the data in smaller segments. If the peer
-    // acknowledges one of these, the error is confirmed. The timestamp echo must tell their
-    // acknowledgement from that of the original segment, so the test waits until the clock has
-    // advanced.
+    // The ICMP error makes the client retransmit the data in smaller segments. An acknowledgement
+    // of one of these confirms the error. The client recognises such an acknowledgement by its
+    // timestamp echo, which must differ from that of the original segment. The test therefore waits
+    // until the timestamp clock has advanced.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_200 };
     let message = IcmpMessage::Error { error, quote: Quote::of(&segment).unwrap() };
     let mut report = vec![0; 20 + message.length()];
-    // A router sends the ICMP error, not the peer.
+    // The source of the ICMP error is a router, and not the peer.
     let router = Ipv4Addr::new(192, 0, 2, 254);
     Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP)
         .emit(message.length(), &mut report);
@@ -347,8 +349,8 @@ fn challenge_acks_are_limited_for_all_connections_together() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// Creates a listener with deferred accept, and a client whose connection is in ESTABLISHED at the
-/// client only.
+/// Creates a listener with deferred accept, and a client that has sent no data. The connection is
+/// in ESTABLISHED at the client, but counts as half-open at the server until data arrives.
 fn deferring(wait_for_data: Duration) -> (Pair, ListenHandle, TcpHandle) {
     let mut pair = pair();
     let options = ListenOptions { defer_accept: Some(wait_for_data), ..ListenOptions::default() };
@@ -395,7 +397,7 @@ fn a_deferred_connection_is_accepted_on_a_fin() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// A deferred connection on which no data has arrived takes a place in the SYN queue.
+/// With deferred accept, a connection takes a place in the SYN queue until its first data arrives.
 #[test]
 fn deferred_connections_are_limited_by_the_syn_queue() {
     let mut pair = pair();

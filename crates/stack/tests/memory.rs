@@ -1,5 +1,6 @@
-//! Tests of the limit of buffer memory: the host takes memory first from connections that waste it.
-//! The invariants of the host, which include this limit, are checked after every step.
+//! Tests of the limit of buffer memory. If memory becomes scarce, the host takes it first from
+//! connections that waste it. The invariants of the host, which include this limit, are checked
+//! after every step.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -12,7 +13,7 @@ use std::net::SocketAddrV4;
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
 
-/// The first byte of a segment that the network never delivers.
+/// The value of a first data byte that makes the network drop the segment, every time it is sent.
 const LOST: u8 = 0xaa;
 
 /// Creates a pair whose right host has this limit of buffer memory.
@@ -44,8 +45,8 @@ fn write(pair: &mut Pair, side: Side, handle: TcpHandle, data: &[u8]) -> usize {
     pair.stack(side).tcp_write(now, handle, data).unwrap()
 }
 
-/// Returns data for several segments. The network always loses the first of them, so the data after
-/// it stays out of order.
+/// Returns data for several segments. The network always drops the first of these segments, so the
+/// receiver must store the data behind it out of order.
 fn holed() -> Vec<u8> {
     let mut data = vec![1; 14_000];
     data[0] = LOST;
@@ -98,8 +99,8 @@ fn acknowledged_data_is_never_dropped() {
     assert!(into[..30_000].iter().all(|&byte| byte == 3));
 }
 
-/// Opens connections that write until no buffer memory is left. The network loses their data, so
-/// the memory stays in use.
+/// Opens connections on which the right host writes, until no buffer memory is left. The network
+/// drops their data, so it is never acknowledged and the memory stays in use.
 fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     let mut hogs = Vec::new();
     loop {
@@ -112,8 +113,8 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     }
 }
 
-/// Opens connections that have data to write, but get no memory because other connections hold it.
-/// Returns the waiting connections, and the connections that hold the memory.
+/// Opens connections that try to write but get no memory, because other connections use all of it.
+/// Returns the connections that wait for memory, and then the connections that use it.
 fn waiting(
     pair: &mut Pair,
     listener: ListenHandle,
@@ -165,12 +166,13 @@ fn waiting_writers_get_memory_in_order() {
     let (writers, mut hogs) = waiting(&mut pair, listener, 3);
     pair.run_for(Duration::from_millis(1));
     writable(&mut pair);
-    // No writer gets an event as long as no memory is available.
+    // No waiting writer gets a writable event while no memory is available.
     pair.run_for(Duration::from_secs(10));
     assert_eq!(writable(&mut pair), []);
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
-    // Ending a connection of `hogs` frees 4 KiB, enough for one waiting writer. A writer that tries
-    // again in vain keeps its place in the queue.
+    // Ending a connection of `hogs` frees 4 KiB, which is enough for one waiting writer.
+    // `writers[0]` tries to write once more before that and gets nothing, but keeps its place at
+    // the head of the queue.
     let end = |pair: &mut Pair, hog| {
         abort(pair, hog);
         writable(pair)
@@ -210,9 +212,9 @@ fn a_closed_writer_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// A connection waits for buffer memory, and shuts down its sending direction. It becomes compact
-/// after a while, and no longer needs the memory. The host must not restore its full form to offer
-/// memory to it.
+/// A connection that waits for buffer memory shuts down its sending direction, so it no longer
+/// needs the memory. After a while, it becomes compact. When memory is available, the host must not
+/// restore its full form in order to offer the memory to it.
 #[test]
 fn a_writer_that_shuts_down_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);
@@ -226,9 +228,9 @@ fn a_writer_that_shuts_down_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// Twenty connections write at full speed, but the memory suffices for at most sixteen. Each
-/// connection must make progress. A writable event must not be sent to a connection that then gets
-/// no memory.
+/// Twenty connections write at full speed, but the buffer memory suffices for at most sixteen of
+/// them. Each must make progress. A connection that gets a writable event must also get memory when
+/// it then writes.
 #[test]
 fn continuous_writers_do_not_starve_each_other() {
     let (mut pair, listener) = pair(64 << 10);
@@ -257,8 +259,8 @@ fn continuous_writers_do_not_starve_each_other() {
     }
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(*least > 100_000 && *most < 4 * least, "{sent:?}");
-    // A connection gets at most one writable event for each acknowledgement, and one for each wait
-    // for memory. In this test, these are less than one event for every 300 bytes sent.
+    // A connection should get at most one writable event per acknowledgement, and one per wait for
+    // memory. In this test, that is less than one event per 300 bytes sent.
     assert!(wakes < sent.iter().sum::<usize>() / 300, "{wakes} wakes for {sent:?}");
 }
 

@@ -60,11 +60,12 @@ fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Option<Vec<u8>> {
     Some(into[..length].to_vec())
 }
 
-/// Group records of the membership reports in the current protocol version, each as text: for
-/// example, `239.1.2.3 ToExclude []`.
+/// A record of the membership reports that use the current protocol version. Each group record of a
+/// report is one text, such as `239.1.2.3 ToExclude []`.
 type Reports = Rc<RefCell<Vec<String>>>;
 
-/// Records the membership reports of the right host, and checks the headers of their packets.
+/// Records the membership reports that the right host sends from now on, and checks the headers of
+/// their packets.
 fn observe_reports(pair: &mut Pair) -> Reports {
     let reports = Reports::default();
     let log = Rc::clone(&reports);
@@ -263,8 +264,8 @@ fn memberships_are_reported_and_queries_answered() {
     let change = format!("{GROUP} {:?} []", GroupRecordKind::ToExclude);
     assert_eq!(reports.take(), [change.clone(), change]);
     deliver_query(&mut pair, Side::Left.address(), &igmp::ROUTER_ALERT, &GENERAL_QUERY);
-    // A bridge that sends queries may have no IP address, so a query from the unspecified address
-    // is valid, too.
+    // A bridge without an IP address may send queries. A query from the unspecified address is
+    // therefore valid.
     deliver_query(&mut pair, Ipv4Addr::UNSPECIFIED, &igmp::ROUTER_ALERT, &GENERAL_QUERY);
     pair.run_for(Duration::from_secs(2));
     assert_eq!(reports.take(), [format!("{GROUP} {:?} []", GroupRecordKind::IsExclude)]);
@@ -276,8 +277,9 @@ fn memberships_are_reported_and_queries_answered() {
     assert_eq!((counters.in_queries, counters.in_errors), (2, 0));
 }
 
-/// RFC 3376 §9.1: IGMP queries need a Router Alert option. RFC 3810 §6.2: MLD queries also need a
-/// link-local source and a hop limit of 1. Other queries are ignored.
+/// The host must ignore queries that cannot come from a router of the link. IGMP queries need a
+/// Router Alert option (RFC 3376 §9.1). MLD queries need this option, a link-local source, and a
+/// hop limit of 1 (RFC 3810 §6.2).
 #[test]
 fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     let mut pair = pair(Medium::Ethernet);
@@ -323,8 +325,9 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     pair.run_for(Duration::from_secs(20));
     assert_eq!(reports.take(), [""; 0]);
     let counters = pair.stack(Side::Right).counters();
-    // The two IGMP queries and the four MLD queries are counted as invalid queries. None counts as
-    // an invalid ICMPv6 message, not even the one from the unspecified address (RFC 3590).
+    // The host has counted two IGMP queries and four MLD queries as invalid queries. It has counted
+    // none of them as an invalid ICMPv6 message. An ICMPv6 packet from the unspecified address, as
+    // one of them was, is not invalid as such (RFC 3590).
     assert_eq!((counters.groups.in_errors, counters.icmp.in_errors), (6, 0));
     let (now, frame) = (pair.now, mld_query(router, 1, true));
     pair.stack(Side::Right).handle_frame(now, RxFrame::plain(&frame, now));
@@ -332,9 +335,8 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     assert_eq!(reports.take().len(), 1, "both addresses have one group");
 }
 
-/// RFC 3376 §4.1.12: a query is processed if it was sent to any address of the interface. §9.1: a
-/// general query must be sent to the group of all hosts. A general query to another group is
-/// ignored.
+/// RFC 3376 §4.1.12: a host processes a query that was sent to any address of the interface. §9.1:
+/// but it ignores a general query that was sent to a group other than that of all hosts.
 #[test]
 fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not() {
     let mut pair = pair(Medium::Ethernet);
@@ -358,8 +360,9 @@ fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not(
     assert_eq!(pair.stack(Side::Right).counters().groups.in_errors, 1);
 }
 
-/// A host joins the solicited-node groups of its addresses (RFC 4861 §7.2.1). Its reports let a
-/// bridge that forwards multicast only to members deliver neighbour solicitations to it.
+/// On Ethernet, a host joins the solicited-node groups of its addresses (RFC 4861 §7.2.1) and
+/// reports them. Some bridges forward multicast packets only to members, and would not deliver
+/// neighbour solicitations to the host otherwise.
 #[test]
 fn a_host_reports_the_groups_of_its_addresses_on_ethernet() {
     for (medium, count) in [(Medium::Ethernet, 2), (Medium::Ip, 0)] {

@@ -47,7 +47,8 @@ fn advertise(host: &mut Peer, mac: Option<MacAddress>, flags: Flags) {
     host.receive_advertisement(to, message);
 }
 
-/// Creates a host that has resolved the neighbour `PEER` as reachable at the MAC address `ONE`.
+/// Creates a host that has resolved the neighbour `PEER`: the entry is REACHABLE, with the MAC
+/// address `ONE`.
 fn resolved() -> Peer {
     let mut host = host();
     host.ping(PEER);
@@ -56,7 +57,7 @@ fn resolved() -> Peer {
     host
 }
 
-/// Returns the destination MAC addresses of the echo requests among these frames.
+/// Returns the destination MAC address of each echo request among these frames.
 fn addressees(sent: &[Sent]) -> Vec<MacAddress> {
     sent.iter().filter(|sent| sent.discovery().is_none()).map(|sent| sent.to).collect()
 }
@@ -83,8 +84,9 @@ fn an_unknown_neighbour_is_solicited_three_times_by_multicast_and_then_unreachab
     assert!(matches!(host.stack.poll_event(), Some(Event::EchoError(_))));
 }
 
-/// RFC 4861 §7.3.3: the entry of a neighbour that does not answer is STALE, then DELAY for five
-/// seconds, then PROBE for three probes, and is then removed.
+/// RFC 4861 §7.3.3: the host sends packets to a neighbour that no longer answers. The neighbour's
+/// entry becomes STALE, then DELAY for five seconds, then PROBE for three probes. It is then
+/// removed.
 #[test]
 fn a_neighbour_in_use_that_falls_silent_is_delayed_probed_by_unicast_and_removed() {
     let mut host = resolved();
@@ -175,8 +177,9 @@ fn an_advertisement_of_an_unknown_neighbour_creates_no_entry() {
     // An advertisement without a MAC address cannot resolve the neighbour.
     advertise(&mut host, None, SOLICITED);
     assert_eq!(addressees(&host.transmit()), []);
-    // An unsolicited advertisement resolves the neighbour, but its entry is STALE. The next packet
-    // to the neighbour is therefore followed by a probe, five seconds later.
+    // An unsolicited advertisement gives the MAC address of the neighbour, but does not confirm
+    // that it is reachable, so its entry is STALE. Five seconds after the next packet to the
+    // neighbour, the host therefore sends a probe.
     advertise(&mut host, Some(ONE), Flags::default());
     assert_eq!(addressees(&host.transmit()), [ONE]);
     host.ping(PEER);
@@ -207,7 +210,8 @@ fn an_advertised_reachable_time_replaces_the_default() {
     assert_eq!(solicitations(&host.run(Duration::from_millis(5_500))).len(), 1, "it was stale");
 }
 
-/// RFC 4861 §7.3.1: an acknowledgement of new data confirms that the neighbour is reachable.
+/// RFC 4861 §7.3.1: if a neighbour acknowledges new data of a connection, this confirms that it is
+/// reachable, so the host need not probe it.
 #[test]
 fn the_progress_of_a_connection_confirms_its_neighbour() {
     let mut pair = Pair::new(&Setup::default(), |side, config| {
@@ -231,12 +235,12 @@ fn the_progress_of_a_connection_confirms_its_neighbour() {
     assert_eq!(counters.out_requests, 1, "only the resolution");
     assert!(counters.confirmations >= 5, "{counters:?}");
     // The server (right) sends no data, so no acknowledgement confirms that the client is
-    // reachable. It must therefore probe the client.
+    // reachable. The server must therefore probe the client repeatedly.
     assert!(pair.stack(Side::Right).counters().neighbor.out_requests >= 4);
 }
 
-/// RFC 4861 §7.2.3: a solicitation creates an entry for its sender. This entry is STALE, because
-/// the solicitation does not prove that packets reach the sender.
+/// RFC 4861 §7.2.3: a solicitation creates a neighbour entry for its sender. The entry is STALE:
+/// the solicitation has arrived from the sender, but does not show that packets arrive there.
 #[test]
 fn a_solicitation_for_us_creates_a_stale_entry() {
     let mut host = host();
@@ -281,8 +285,8 @@ fn redirect(host: &mut Peer, from: &Router, to: &str, target: Ipv6Addr, mac: Mac
     host.receive_message(from.mac, from.address, own.unwrap(), &message);
 }
 
-/// RFC 4861 §7.2.5, §7.3.3: if a neighbour clears the router flag in its advertisement, the host
-/// removes it from the default routers.
+/// RFC 4861 §7.2.5, §7.3.3: if the advertisement of a default router has a cleared router flag, the
+/// router has become an ordinary host. The host under test must remove it from its default routers.
 #[test]
 fn a_router_that_advertises_itself_as_a_host_is_no_default_router() {
     for has_mac in [true, false] {
@@ -313,7 +317,8 @@ fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minu
     redirect(&mut host, &router, FAR, better.address, better.mac);
     assert_eq!(addressees(&host.ping(FAR)), [better.mac]);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [router.mac]);
-    // A redirect whose target equals the destination means that the destination is on-link.
+    // If the target of a redirect equals its destination, the destination is on-link: the host
+    // sends packets to it directly.
     redirect(&mut host, &router, "2001:db8:ffff::8", ip("2001:db8:ffff::8"), OTHER);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [OTHER]);
     host.run(SECOND * 700);
@@ -321,15 +326,15 @@ fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minu
     assert_eq!(sent[0].solicitation().unwrap().0, router.address);
 }
 
-/// RFC 4861 §8.1: a redirect is valid only if its source is the current first hop for the
-/// destination.
+/// RFC 4861 §8.1: a redirect for a destination is valid only if it comes from the router to which
+/// the host currently sends packets for this destination.
 #[test]
 fn forged_redirects_are_refused() {
     let (mut host, router) = with_router();
     let attacker = Router::new(66);
     redirect(&mut host, &attacker, FAR, attacker.address, attacker.mac);
-    // The current router may redirect only destinations that the host reaches through it. So it
-    // must not redirect an on-link destination, or the host's own address.
+    // The host does not reach an on-link destination through the router, nor its own address. So it
+    // must refuse redirects for these, even if they come from the router.
     redirect(&mut host, &router, "2001:db8:1::7", attacker.address, attacker.mac);
     redirect(&mut host, &router, OWN, attacker.address, attacker.mac);
     assert_eq!(addressees(&host.ping(FAR)), [router.mac]);

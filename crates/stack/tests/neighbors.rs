@@ -16,7 +16,8 @@ fn pair() -> Pair {
     Pair::new(&Setup::default(), |_, _| {})
 }
 
-/// Records every ARP packet, with the host that sent it and its destination MAC address.
+/// Records every ARP packet from now on, with the host that sent it and the destination MAC address
+/// of its frame.
 fn watch_arp(pair: &mut Pair) -> Rc<RefCell<Vec<(Side, MacAddress, ArpPacket)>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
@@ -152,7 +153,8 @@ fn an_address_conflict_is_counted_and_ignored() {
     ] {
         pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &claim));
     }
-    // The left host answers an ARP probe for its address, and creates no entry for the sender.
+    // Another host probes for the left host's address. The left host answers, and creates no entry
+    // for the prober, whose address is unspecified.
     let probe = ArpPacket::request(thief, Ipv4Addr::UNSPECIFIED, Side::Left.address());
     pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &probe));
     let arp = watch_arp(&mut pair);
@@ -197,8 +199,8 @@ fn an_invalid_sender_mac_address_is_an_error() {
     assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the reply to our request");
 }
 
-/// A bridge can send the host's own announcement back to it, which must not count as an address
-/// conflict.
+/// A bridge may send the host's own announcement back to it. The host must not take this for an
+/// address conflict.
 #[test]
 fn our_own_announcement_is_no_conflict() {
     let mut pair = pair();
@@ -258,8 +260,8 @@ fn data_to_a_forgotten_neighbour_is_sent_once_it_is_resolved_again() {
     let client = pair.stack(Side::Left).tcp_connect(now, to, &ConnectOptions::default()).unwrap();
     pair.run_for(Duration::from_secs(1));
     let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-    // The network loses all frames of the right host until the left host has removed the neighbour
-    // entry of the right host.
+    // The network loses all frames of the right host, until the left host has removed its neighbour
+    // entry for the right host.
     pair.set_filter(|_, side, _| (side == Side::Right).then_some(Fate::Lose));
     pair.run_for(Duration::from_secs(120));
     ping(&mut pair, Side::Right.address(), 1);

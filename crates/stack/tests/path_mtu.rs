@@ -1,5 +1,6 @@
-//! Tests of path MTU discovery over an ICMP black hole, and of the cached path MTU with which later
-//! connections start (RFC 4821 §5.2).
+//! Tests of path MTU discovery over a path that drops long packets without an ICMP error (a black
+//! hole). The host caches the path MTU that it has found, and later connections start with it (RFC
+//! 4821 §5.2).
 
 use linerate_stack::Medium;
 use linerate_tcp::Statistics;
@@ -17,7 +18,7 @@ fn pair(mtu: usize, width: usize) -> Pair {
 }
 
 /// Transfers `bytes` bytes from the left to the right host over a new connection. Returns the
-/// statistics of the sender, and the path MTU that it has found.
+/// statistics of the sender's connection, and the path MTU that it has found.
 fn transfer(
     pair: &mut Pair,
     listener: linerate_stack::ListenHandle,
@@ -58,8 +59,8 @@ fn the_next_connection_continues_an_unfinished_search() {
     assert!(next.path_probes_failed > 0);
 }
 
-/// The cached path MTU expires after ten minutes (RFC 1191 §6.3). The next connection then
-/// discovers the path MTU again.
+/// The cached path MTU expires after ten minutes (RFC 1191 §6.3). A connection that is opened after
+/// that discovers the path MTU once more.
 #[test]
 fn a_path_mtu_expires() {
     let mut pair = pair(1_500, 1_400);

@@ -1,4 +1,5 @@
-//! Raw sockets of both IP versions, and the header fields of datagrams.
+//! Tests of raw sockets of both IP versions, and of header fields that an application can set for
+//! datagrams.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -80,7 +81,7 @@ fn a_closed_socket_leaves_its_protocol_unknown() {
     pair.stack(Side::Right).check();
 }
 
-/// The host still answers echo requests when a raw socket receives copies of the requests.
+/// A raw socket receives copies of echo requests. The host must still answer these requests itself.
 #[test]
 fn the_host_handles_its_protocols_beside_raw_sockets() {
     let mut pair = pair();
@@ -90,8 +91,8 @@ fn the_host_handles_its_protocols_beside_raw_sockets() {
     let mut bytes = vec![0; message.length()];
     let header = Ipv6Header::new(address(Side::Left), address(Side::Right), Protocol::ICMPV6);
     message.emit(&header, &mut bytes);
-    // The wrong checksum does not matter, because the host computes the ICMPv6 checksum of raw
-    // sockets.
+    // The application writes a wrong checksum. This does not matter, because the host computes the
+    // checksum of ICMPv6 packets that are sent by raw sockets.
     bytes[2..4].fill(0xee);
     let now = pair.now;
     pair.stack(Side::Left).raw_send_to(now, left, address(Side::Right), &bytes).unwrap();

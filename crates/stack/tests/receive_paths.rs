@@ -1,6 +1,7 @@
-//! Differential test of the receive path: a host with the flow cache, coalescing and lookup
-//! prefetch must behave exactly like a second host that parses every frame. The test covers damaged
-//! frames, wrong hints about the next frames, GRO runs that are split anywhere, and ACK batches.
+//! Differential test of the receive path. The first of two servers uses the flow cache, coalescing
+//! and the lookup prefetch, and the second parses every frame. Both receive the same frames and
+//! must behave equally. The frames include damaged ones, GRO runs that are split anywhere, and ACK
+//! batches, and the link may announce wrong next frames.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -21,7 +22,8 @@ use std::num::NonZeroU16;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: u16 = 80;
-/// The port on which each server listens for connections from its own host.
+/// The port on which each server listens for loopback connections: those that the server itself
+/// opens.
 const OWN_PORT: u16 = 81;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
@@ -32,8 +34,8 @@ fn config(address: Ipv4Addr, frame_prediction: bool) -> StackConfig {
     StackConfig { frame_prediction, ..config }
 }
 
-/// A client and two servers. Both servers receive the same frames, and must behave equally; only
-/// the first has the flow cache.
+/// A client and two servers. Both servers receive the same frames, and must behave equally. Only
+/// the first server has the flow cache.
 struct Scene {
     now: Instant,
     client: Stack,
@@ -48,8 +50,8 @@ impl Scene {
         Self::with_limits(256 << 10, Limits::default().buffer_bytes)
     }
 
-    /// Creates a client and servers. `receive_buffer` limits the receive buffer of a connection and
-    /// `buffer_bytes` limits all buffers of a server, in bytes.
+    /// Creates a client and two servers. `receive_buffer` is the size of each connection's receive
+    /// buffer. `buffer_bytes` limits the memory of all buffers of a server, in bytes.
     fn with_limits(receive_buffer: usize, buffer_bytes: usize) -> Self {
         Self::by(
             &Config { receive_buffer: receive_buffer.into(), ..Config::modern() },
@@ -57,8 +59,8 @@ impl Scene {
         )
     }
 
-    /// Creates hosts with this TCP configuration. `buffer_bytes` limits all buffers of a server, in
-    /// bytes.
+    /// Creates a client and two servers with the TCP configuration `tcp`. `buffer_bytes` limits the
+    /// memory of all buffers of a server, in bytes.
     fn by(tcp: &Config, buffer_bytes: usize) -> Self {
         let mut servers = [true, false].map(|predicts| {
             let mut config = config(SERVER, predicts);
@@ -82,14 +84,14 @@ impl Scene {
         }
     }
 
-    /// Opens the connection with this number. A previous connection with the same number, and so
-    /// the same ports, is reset.
+    /// Opens connection `number` from the client to both servers. The number determines the ports,
+    /// so an earlier connection with this number is reset first.
     fn open(&mut self, number: usize) {
         self.open_over(number, Damage::Nothing, 0, 0);
     }
 
-    /// Opens the connection with this number. Before each frame of the client arrives at the
-    /// servers, they receive a copy of it with the damage `damage`.
+    /// Opens connection `number`, as `open` does. Before each frame of the client, the servers
+    /// receive a copy of the frame with the damage `damage`.
     fn open_over(&mut self, number: usize, damage: Damage, at: usize, value: u8) {
         let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
         if let Some(&handle) = self.opened.get(number) {
@@ -121,8 +123,8 @@ impl Scene {
         one
     }
 
-    /// Carries all frames in both directions. Before each frame of the client arrives at the
-    /// servers, they receive a copy of it with the damage `damage`.
+    /// Carries all frames in both directions until none is left. Before each frame of the client,
+    /// the servers receive a copy of the frame with the damage `damage`.
     fn carry(&mut self, damage: Damage, at: usize, value: u8) {
         let mut frame = [0; 1_518];
         while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
@@ -146,8 +148,8 @@ impl Scene {
         self.compare();
     }
 
-    /// Carries all frames of the client in one batch. The servers can peek only at the frames that
-    /// `shown` selects.
+    /// Carries all frames of the client to the servers in one batch. Before a server receives the
+    /// frames, it can peek only at those that `shown` selects.
     fn carry_at_once(&mut self, shown: Shown) {
         let mut frames = Vec::new();
         self.fetch(&mut frames);
@@ -164,8 +166,8 @@ impl Scene {
         }
     }
 
-    /// Runs a turn of both servers, in which they receive at most `receive` frames of the batch and
-    /// send none.
+    /// Runs a turn of each server. In this turn, the server receives at most `receive` frames of
+    /// the batch, and sends none.
     fn turn(&mut self, batch: &mut Batch, receive: usize) {
         for server in &mut self.servers {
             server.turn(batch, Budget { receive, ..Budget::default() }, self.now).unwrap();
@@ -175,14 +177,14 @@ impl Scene {
         self.compare();
     }
 
-    /// Delivers all frames of the servers to the client. The frames of both servers must be equal,
-    /// and the client receives each frame once.
+    /// Delivers the frames of the servers to the client, until there are none. Both servers must
+    /// send equal frames, of which the client receives only one copy.
     fn answer(&mut self) {
         while self.answer_once() {}
     }
 
-    /// Delivers all frames of the servers to the client. After every two of them, moves the
-    /// client's acknowledgement into `frames`.
+    /// Delivers the frames of the servers to the client, until there are none. After every two
+    /// frames, moves the frames that the client then sends, its acknowledgements, into `frames`.
     fn answer_and_fetch(&mut self, frames: &mut Vec<Frame>) {
         while self.answer_once() {
             self.answer_once();
@@ -220,8 +222,8 @@ impl Scene {
         self.read_in(Access::Copied);
     }
 
-    /// Reads from all connections of the servers with this access mode, until no data is left: a
-    /// single call may return only a part.
+    /// Reads all data of all connections of the servers by the access mode `access`. Calls are
+    /// repeated, since a single call may return only a part of the data.
     fn read_in(&mut self, access: Access) {
         let now = self.now;
         for &handle in &self.accepted {
@@ -241,8 +243,9 @@ impl Scene {
         }
     }
 
-    /// Writes to a connection of both servers with this access mode, until all data is written or
-    /// the send buffer is full: a single call may accept only a part.
+    /// Writes to a connection of both servers by the access mode `access`, until all data is
+    /// written or the send buffer is full. Calls are repeated, since a single call may accept only
+    /// a part of the data.
     fn write_in(&mut self, access: Access, handle: TcpHandle, data: &[u8]) {
         let now = self.now;
         let [one, other] = self.servers.each_mut().map(|server| {
@@ -305,13 +308,14 @@ impl Frame {
     }
 }
 
-/// A link whose frames arrive together.
+/// A link that has several received frames at the same time. It sends nothing.
 struct Batch {
     frames: Vec<Frame>,
     shown: Shown,
 }
 
-/// The frames of a batch that the link lets the host peek at, and their order.
+/// The frames of a batch that the link shows to the host before the host receives them, and their
+/// order.
 #[derive(Clone, Copy, Debug)]
 enum Shown {
     All,
@@ -334,8 +338,8 @@ impl Link for Batch {
         Ok(count)
     }
 
-    /// Passes consecutive frames without offload metadata as one batch. All other frames are passed
-    /// one by one.
+    /// Delivers consecutive frames without offload metadata to the host as one batch, and all other
+    /// frames one by one.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -368,8 +372,8 @@ impl Link for Batch {
         }
     }
 
-    /// Accepts no frame. The servers therefore send nothing in a turn, and the test fetches their
-    /// frames by `poll_transmit`.
+    /// Accepts no frame, so the servers send nothing in their turns. The test fetches their frames
+    /// by `poll_transmit` instead.
     fn transmit(
         &mut self,
         _budget: usize,
@@ -383,8 +387,8 @@ impl Link for Batch {
     }
 }
 
-/// The damage to a copy of a frame. `Damage::apply` takes the position `at` of the damaged byte,
-/// and its new `value`.
+/// The damage to a copy of a frame. `Damage::apply` has two parameters for it: the position `at` of
+/// the damaged byte, and a `value`, in most cases the new value of the byte.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Nothing,
@@ -400,9 +404,9 @@ enum Damage {
     Cut,
     /// A byte is overwritten, and the link claims that the checksum is valid.
     Verified,
-    /// The link claims that the frame is a GRO frame with segments of `value` bytes.
+    /// The link claims that the frame is a GRO frame, merged from segments of `value` bytes.
     Joined,
-    /// The copy is undamaged.
+    /// The copy is not damaged, so the frame arrives twice.
     Twice,
     /// The ECN codepoint is set to CE or ECT(0).
     Mark,
@@ -533,7 +537,7 @@ proptest! {
     }
 }
 
-/// A change to the frames of a batch.
+/// A change to one frame of a batch, or to its order, before the batch arrives.
 #[derive(Clone, Debug)]
 enum Change {
     /// A frame is replaced by its damaged copy. The numbers are those of `Damage::apply`: the
@@ -541,12 +545,13 @@ enum Change {
     Damage(Damage, usize, u8),
     Lose,
     Repeat,
-    /// A frame moves ahead by this many positions.
+    /// A frame moves ahead in the batch by this number of positions.
     Overtake(usize),
-    /// A frame and all frames behind it get an arrival time this many nanoseconds before the turn.
+    /// A frame and all frames behind it get a new arrival time: this number of nanoseconds before
+    /// the turn.
     Stamp(u64),
-    /// A frame gets an arrival time this many nanoseconds after the turn: the link's clock is
-    /// ahead.
+    /// A frame gets an arrival time this number of nanoseconds after the turn, as if the clock of
+    /// the link were ahead of the host's clock.
     StampAhead(u64),
     /// The PSH flag of a segment is inverted.
     Push,
@@ -558,7 +563,7 @@ impl Change {
     fn apply(&self, frames: &mut Vec<Frame>, at: usize, now: Instant) {
         let at = at % frames.len();
         match *self {
-            // A frame that was truncated to nothing cannot be damaged further.
+            // If an earlier change has cut a frame to no bytes, there is nothing left to damage.
             Self::Damage(..) if frames[at].bytes.is_empty() => {}
             Self::Damage(damage, byte, value) => {
                 if let Some((bytes, checksum, segment)) =
@@ -600,26 +605,27 @@ enum RunStep {
     Write(usize, usize),
     /// Both servers write this number of bytes (second field) to this connection (first field).
     Answer(usize, usize),
-    /// Both servers write as for `Answer`, and the client acknowledges after every two frames.
+    /// Both servers write as for `Answer`. Their frames are delivered to the client, and the
+    /// acknowledgement that it sends after every two frames is stored for the next `Carry`.
     Acknowledge(usize, usize),
-    /// Fetches the frames of the client, which stay in flight until the next `Carry`.
+    /// Fetches the frames that the client sends now. They are in flight until the next `Carry`.
     Gather,
     Wait(u64),
     Read,
-    /// The client closes its sending direction.
+    /// The client closes its sending direction of a connection.
     CloseClient(usize),
-    /// The servers close their sending direction. The client may continue to send.
+    /// The servers close their sending direction of a connection. The client may still send on it.
     Shut(usize),
     /// The servers reset a connection. Frames of this connection may still arrive.
     Abort(usize),
-    /// Applies the changes to the fetched frames. The frames then arrive in turns of at most this
-    /// many frames. If the flag is true, the servers send their frames only after the final turn.
-    /// After each turn, one of the events happens.
+    /// Applies the changes to the frames in flight, and delivers them. The number is the maximum
+    /// number of frames per turn. If the flag is true, the servers send their frames only after the
+    /// final turn. After each turn, the next event of the list happens.
     Carry(Vec<(usize, Change)>, usize, bool, Vec<Between>),
 }
 
-/// An event at the servers between two turns. The frames of one GRO run may arrive before and after
-/// it.
+/// An event at the servers between two turns. The two turns may receive different parts of one GRO
+/// run.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Nothing,
@@ -627,7 +633,7 @@ enum Between {
     Answer(usize, usize),
     /// The servers write data to their loopback connection.
     WriteToSelf,
-    /// Time passes.
+    /// This number of nanoseconds passes.
     Wait(u64),
     Shut(usize),
     Abort(usize),
@@ -759,8 +765,8 @@ proptest! {
                     scene.now += Duration::from_nanos(nanos);
                     let now = scene.now;
                     scene.client.handle_timeout(now, 100);
-                    // After a wait of up to 3 ms, the servers' timers are not run. Such a wait only
-                    // separates the arrival times of frames.
+                    // A wait of up to 3 ms only makes the arrival times of frames differ, so the
+                    // timers of the servers are not run after it.
                     if nanos > 3_000_000 {
                         scene.servers.iter_mut().for_each(|server| {
                             server.handle_timeout(now, 100);
@@ -816,8 +822,8 @@ proptest! {
     }
 }
 
-/// Possible answers to a SYN: the control bits, and an offset that is added to the acknowledgement
-/// number.
+/// Possible answers to a SYN of the servers. Each has control bits, and a number that is added to
+/// the correct acknowledgement number.
 const ANSWERS: [(u8, u8); 12] = [
     (0x12, 0),
     (0x12, 1),
@@ -889,7 +895,7 @@ fn a_run_continues_on_a_connection_that_has_changed() {
 }
 
 impl Scene {
-    /// Exchanges series of data segments until the connection is in steady state.
+    /// Transfers data in several rounds, until the connection is in the steady state.
     fn warm_up(&mut self) {
         let mut batch = Batch { frames: Vec::new(), shown: Shown::All };
         for _ in 0..10 {
@@ -902,7 +908,7 @@ impl Scene {
         }
     }
 
-    /// The client writes this number of full segments. Returns their frames.
+    /// Makes the client write this number of full segments. Returns the frames that it sends.
     fn run_of_data(&mut self, segments: usize) -> Vec<Frame> {
         self.now += Duration::from_millis(1);
         self.client.tcp_write(self.now, self.opened[0], &vec![7; segments * 1_448]).unwrap();
@@ -912,7 +918,7 @@ impl Scene {
         frames
     }
 
-    /// Writes this number of segments on both servers.
+    /// Makes both servers write this number of full segments to connection 0.
     fn server_writes(&mut self, segments: usize) {
         let (now, handle, data) = (self.now, self.accepted[0], vec![7; segments * 1_448]);
         for server in &mut self.servers {
@@ -925,7 +931,8 @@ impl Scene {
     }
 }
 
-/// Returns a copy of the frame whose TCP timestamp is later by this number of milliseconds.
+/// Returns a copy of the frame. Its TCP timestamp is increased by `later`, which is in
+/// milliseconds.
 fn restamped(frame: &Frame, later: u32) -> Frame {
     let mut bytes = frame.bytes.clone();
     let place = bytes[TCP + TcpHeader::LENGTH + 4..].first_chunk_mut().unwrap();
@@ -936,8 +943,9 @@ fn restamped(frame: &Frame, later: u32) -> Frame {
     Frame { bytes, ..frame.clone() }
 }
 
-/// PAWS (RFC 7323 §5.3): within a run of segments, a copy of the first segment arrives, with a
-/// later timestamp. It updates TS.Recent, so the remaining segments of the run are rejected as old.
+/// A copy of the first segment of a run, with a later timestamp, arrives in the middle of the run.
+/// It updates TS.Recent, so the host must reject the remaining segments of the run as old (PAWS,
+/// RFC 7323 §5.3).
 #[test]
 fn a_frame_that_does_not_continue_a_run_ends_it() {
     let mut scene = Scene::new();
@@ -949,8 +957,8 @@ fn a_frame_that_does_not_continue_a_run_ends_it() {
     assert_eq!(scene.statistics().old_timestamps, 3);
 }
 
-/// A coalesced ACK is processed before the data segment that follows it. The data segment may
-/// acknowledge less or more than the ACK does.
+/// An ACK is held for coalescing, and a data segment follows it. The host must process the ACK
+/// before the data segment, which may acknowledge less or more than the ACK.
 #[test]
 fn a_coalesced_ack_is_processed_before_later_data() {
     for later in [false, true] {
@@ -979,8 +987,8 @@ fn a_coalesced_ack_is_processed_before_later_data() {
     }
 }
 
-/// The servers send this number of pairs of segments. Returns the client's acknowledgements, one
-/// for each pair.
+/// Makes the servers send this number of pairs of segments. Returns the client's acknowledgements,
+/// one per pair.
 fn acknowledgements(scene: &mut Scene, pairs: usize) -> Vec<Frame> {
     let mut frames = Vec::new();
     for _ in 0..pairs {
@@ -993,8 +1001,8 @@ fn acknowledgements(scene: &mut Scene, pairs: usize) -> Vec<Frame> {
     frames
 }
 
-/// RFC 9768 §3.2.2: a congestion mark is counted on every packet, also on an acknowledgement within
-/// a batch.
+/// RFC 9768 §3.2.2: a host counts the congestion marks of all packets. It must therefore process a
+/// marked acknowledgement alone, and not coalesce it with the others of a batch.
 #[test]
 fn a_marked_ack_is_not_coalesced() {
     let mut scene = Scene::new();
@@ -1007,7 +1015,7 @@ fn a_marked_ack_is_not_coalesced() {
     assert_eq!(scene.servers[0].counters().tcp_extra.marked_segments, 1);
 }
 
-/// An arrival time in the future is replaced by the time of the turn.
+/// If the link reports an arrival time in the future, the host uses the time of the turn instead.
 #[test]
 fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     let ahead = Duration::from_millis(40);
@@ -1018,8 +1026,8 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     let now = scene.now;
     frames[2].arrived = now + ahead;
     scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
-    // Nine consecutive data segments arrive in three turns, with time between the turns. The
-    // seventh segment has an arrival time in the future.
+    // Nine consecutive data segments arrive in three turns, with one millisecond between two turns.
+    // The link reports an arrival time in the future for the seventh segment.
     let mut frames = scene.run_of_data(9);
     let now = scene.now;
     frames[6].arrived = now + ahead;
@@ -1036,8 +1044,9 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     scene.turn(&mut batch, 3);
 }
 
-/// The memory grant of a connection changes within a run: another connection takes memory, or the
-/// received data use up the grant. The run must continue with the new grant.
+/// The memory that the host grants to a connection changes in the middle of a run of segments. The
+/// reason is either another connection that takes memory, or the data of the run itself. The run
+/// must continue with the new grant.
 #[test]
 fn a_run_continues_after_a_change_of_the_memory_grant() {
     for is_warm in [false, true] {
@@ -1062,9 +1071,9 @@ fn a_run_continues_after_a_change_of_the_memory_grant() {
     }
 }
 
-/// RFC 1122 §3.2.1.3: a frame from the link must not have an address of this host as its source.
-/// The flow cache must not accept such a frame, even if the previous packet was a loopback packet
-/// with these addresses.
+/// RFC 1122 §3.2.1.3: a frame from the link must not have an address of the receiving host as its
+/// source. The flow cache must not accept such a frame, even if the most recent packet belonged to
+/// a loopback connection with just these addresses and ports.
 #[test]
 fn frames_from_the_link_cannot_enter_a_loopback_connection() {
     let mut scene = Scene::new();
@@ -1088,8 +1097,8 @@ fn frames_from_the_link_cannot_enter_a_loopback_connection() {
     }
 }
 
-/// The lookup prefetch must not let a frame from the link into a connection of the host with
-/// itself.
+/// The lookup prefetch must not assign a frame from the link to a loopback connection, even if its
+/// addresses and ports match.
 #[test]
 fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
     let mut scene = Scene::new();
@@ -1107,9 +1116,9 @@ fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
     assert_eq!(scene.servers[0].counters().ip.in_header_errors, 1);
 }
 
-/// A connection is in TIME-WAIT, and the next frame is the SYN of a new connection with the same
-/// addresses and ports. The SYN hits the flow cache. It must open the new connection, although the
-/// application has not released the closed one.
+/// A connection is in TIME-WAIT, and its application still holds the handle. The next frame is the
+/// SYN of a new connection with the same addresses and ports, for which the flow cache finds the
+/// old connection. The SYN must open the new connection.
 #[test]
 fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     let mut scene = Scene::new();
@@ -1128,7 +1137,8 @@ fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     assert_eq!(scene.accepted.len(), 2, "the new connection is accepted");
 }
 
-/// Enough connections to enable the lookup prefetch.
+/// Number of connections in tests of the lookup prefetch. It is large enough that the host uses the
+/// prefetch.
 const MANY: usize = 20;
 
 #[derive(Clone, Debug)]
@@ -1137,7 +1147,7 @@ enum ManyStep {
     Write(Vec<usize>, usize),
     /// The servers write this number of bytes to each of these connections.
     Answer(Vec<usize>, usize),
-    /// The client resets a connection, and opens another with the same ports.
+    /// The client resets a connection, and then opens a new one with the same ports.
     Reset(usize),
     Read,
     Carry(Shown),
@@ -1165,13 +1175,14 @@ fn many_step() -> impl Strategy<Value = ManyStep> {
     ]
 }
 
-/// Returns the byte that is written to connection `number` in a round. The byte differs between
-/// connections, so that data in the wrong connection is detected.
+/// Returns the byte that is written to connection `number` in round `round`. Different connections
+/// get different bytes in a round, so a test fails if data reaches the wrong connection.
 fn byte_of(round: usize, number: usize) -> u8 {
     u8::try_from((round * MANY + number) % 251).unwrap()
 }
 
-/// Runs the steps on both servers. Only the first server has the lookup prefetch.
+/// Runs the steps on both servers, and checks that they behave equally. Only the first server has
+/// the lookup prefetch.
 fn run_many(steps: Vec<ManyStep>) {
     let mut scene = Scene::new();
     (0..MANY).for_each(|number| scene.open(number));
@@ -1201,8 +1212,9 @@ fn run_many(steps: Vec<ManyStep>) {
                 let options =
                     ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
                 let peer = SocketAddrV4::new(SERVER, PORT);
-                // `tcp_connect` fails if the reset of the previous connection has not been sent
-                // yet. In this case, the client only resets that connection, and opens no other.
+                // `tcp_connect` fails if the client has not sent the reset of the previous
+                // connection yet, because the ports are then in use. In this case, the step opens
+                // no new connection.
                 if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {
                     scene.opened[number] = handle;
                 }
@@ -1215,8 +1227,9 @@ fn run_many(steps: Vec<ManyStep>) {
     }
 }
 
-/// A reset, the SYN of a new connection with the same ports, and a late segment of the old
-/// connection arrive in one batch. The prefetched connection must not receive the late segment.
+/// One batch contains a reset, the SYN of a new connection with the same ports, and a late segment
+/// of the connection that was reset. The lookup was prefetched for the old connection. The late
+/// segment must reach neither connection, and is answered by a reset.
 #[test]
 fn a_connection_that_ends_within_a_batch_leaves_the_prefetch() {
     let mut scene = Scene::new();

@@ -1,5 +1,5 @@
-//! Tests of requirements of RFC 9293 that concern the host: addresses, ICMP, IP header fields and
-//! checksums. `specs/rfc9293.toml` lists the requirements.
+//! Tests that a host meets requirements of RFC 9293 which concern more than a connection:
+//! addresses, ICMP, IP header fields and checksums. `specs/rfc9293.toml` lists the requirements.
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
@@ -19,12 +19,12 @@ use std::rc::Rc;
 const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 const SERVER: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
-/// Addresses of both hosts in a second network.
+/// Addresses of the left and of the right host in a second network that both share.
 const LEFT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const RIGHT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 
-/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly. Each host
-/// has an address in each of two networks.
+/// Creates two hosts whose link carries IP packets instead of Ethernet frames, so that tests can
+/// write packets without an Ethernet header. Each host has an address in each of two networks.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |side, config| {
         let second = if side == Side::Left { LEFT_TOO } else { RIGHT_TOO };
@@ -50,7 +50,7 @@ fn established(pair: &mut Pair) -> (TcpHandle, TcpHandle) {
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// All recorded packets, each with the host that sent it.
+/// A record of packets, each with the host that sent it.
 type Record = Rc<RefCell<Vec<(Side, Vec<u8>)>>>;
 
 /// Records every packet from now on.
@@ -110,8 +110,8 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
     std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
 }
 
-/// MUST-2: every sent segment has a valid checksum. Checked are the segments of a handshake, data,
-/// FINs, and resets to segments that belong to no connection.
+/// MUST-2: every sent segment has a valid checksum. The test checks segments of all kinds: the
+/// handshake, data, FINs, and resets that answer segments without a connection.
 #[test]
 fn every_sent_segment_has_a_valid_checksum() {
     let mut pair = pair();
@@ -143,7 +143,7 @@ fn every_sent_segment_has_a_valid_checksum() {
     );
 }
 
-/// MUST-3: a segment with any single bit changed has no effect.
+/// MUST-3: if any single bit of a segment is changed, the segment has no effect.
 #[test]
 fn a_segment_with_an_invalid_checksum_is_discarded() {
     let mut pair = pair();
@@ -156,15 +156,15 @@ fn a_segment_with_an_invalid_checksum_is_discarded() {
     }
     let counters = pair.stack(Side::Right).counters().tcp;
     assert_eq!(counters.passive_opens, 0);
-    // All 160 segments are counted as errors: most for a wrong checksum, and the others for an
-    // invalid data offset.
+    // All 160 changed segments are counted as errors. Most of them have a wrong checksum, and the
+    // others an invalid data offset.
     assert_eq!(counters.in_errors, 160);
     assert_eq!(pair.answers(Side::Right, good).len(), 1);
 }
 
 /// MUST-8, MUST-9, SHLD-1: an initial sequence number is the sum of a clock with a tick of 4 µs and
-/// a keyed hash of the four-tuple. Compares the numbers of one four-tuple at two times, and of
-/// hosts with different secrets at one time.
+/// a keyed hash of the four-tuple. The test compares numbers for one four-tuple: those of one host
+/// at two times, and those of hosts with different secrets at one time.
 #[test]
 fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
     let first_number = |seed, wait| {
@@ -193,7 +193,7 @@ fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
     );
 }
 
-/// MUST-11: a failed passive open returns to LISTEN.
+/// MUST-11: if a passive open fails because of a reset, the listener stays in LISTEN.
 #[test]
 fn a_reset_of_a_half_open_connection_keeps_the_listener() {
     let mut pair = pair();
@@ -208,7 +208,8 @@ fn a_reset_of_a_half_open_connection_keeps_the_listener() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// MUST-41: a passive open must not affect an existing connection or listener.
+/// MUST-41: a second listener on the same address and port is refused. This must not affect the
+/// first listener or its connections.
 #[test]
 fn a_second_listener_is_refused_without_effect() {
     let mut pair = pair();
@@ -230,8 +231,9 @@ fn a_second_listener_is_refused_without_effect() {
 #[test]
 fn a_listener_can_share_the_port_of_an_opening_connection() {
     let mut pair = pair();
-    // Two connections of the right host use port 9. One, of another listener, is in SYN-RECEIVED.
-    // The other, which the host itself opens, is in SYN-SENT.
+    // The right host has two connections on port 9 before it listens there. One of them belongs to
+    // another listener, and is in SYN-RECEIVED. The host itself opens the other one, which is in
+    // SYN-SENT.
     let second = SocketAddrV4::new(RIGHT_TOO, 9);
     listen(&mut pair, second);
     assert_eq!(pair.answers(Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
@@ -248,8 +250,8 @@ fn a_listener_can_share_the_port_of_an_opening_connection() {
     assert_eq!(pair.stack(Side::Right).tcp(opening).unwrap().state(), State::SynSent);
 }
 
-/// MUST-43, MUST-44: a connection uses the local address that the application specifies, or
-/// otherwise the address that IP selects.
+/// MUST-43, MUST-44: a connection uses the local address that the application specifies. If it
+/// specifies none, IP selects the address.
 #[test]
 fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
     let mut pair = pair();
@@ -271,7 +273,8 @@ fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
     }
 }
 
-/// MUST-45: a connection keeps its local address, even if a new route would select another address.
+/// MUST-45: a connection keeps its local address, even if IP would select another address after a
+/// change of routes.
 #[test]
 fn a_connection_keeps_its_source_address() {
     let mut pair = pair();
@@ -338,7 +341,8 @@ fn a_syn_from_an_invalid_source_is_ignored() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
 }
 
-/// MUST-58, MUST-59: one acknowledgement answers all segments that arrive together.
+/// MUST-58, MUST-59: if several segments arrive together, the host answers all of them with one
+/// acknowledgement.
 #[test]
 fn segments_of_a_batch_are_acknowledged_once() {
     let mut pair = pair();
@@ -357,8 +361,8 @@ fn segments_of_a_batch_are_acknowledged_once() {
     assert_eq!(Segment::parse(&sent[0][20..]).unwrap().ack, SeqNum::new(2_002));
 }
 
-/// MUST-50: TCP ignores the IP options Record Route and Timestamp, a completed source route, and an
-/// unknown option.
+/// MUST-50: TCP ignores certain IP options: Record Route, Timestamp, a source route that is
+/// completed, and an unknown option.
 #[test]
 fn ip_options_have_no_effect() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
@@ -378,8 +382,8 @@ fn ip_options_have_no_effect() {
     }
 }
 
-/// MUST-48, MUST-49, SHLD-21, SHLD-22: each connection has its own type of service and TTL from the
-/// SYN on. The application can change both values later.
+/// MUST-48, MUST-49, SHLD-21, SHLD-22: the application can set the type of service and the TTL of
+/// each connection separately. The values apply from the SYN on, and can be changed later.
 #[test]
 fn type_of_service_and_ttl_are_set_per_connection() {
     let mut pair = pair();
@@ -427,8 +431,8 @@ fn type_of_service_and_ttl_are_set_per_connection() {
     assert_eq!(seen(Side::Left), [(0, 64)]);
 }
 
-/// MUST-54, MUST-56, SHLD-25, MUST-47: a soft ICMP error is reported to the application, and ends
-/// no connection, neither during nor after the handshake.
+/// MUST-54, MUST-56, SHLD-25, MUST-47: the host reports a soft ICMP error to the application, and
+/// does not end the connection. This holds both during and after the handshake.
 #[test]
 fn soft_errors_are_reported_and_end_no_connection() {
     let soft = [
@@ -469,8 +473,8 @@ fn soft_errors_are_reported_and_end_no_connection() {
     }
 }
 
-/// SHLD-26 in part: a hard error ends a connection attempt. On an open connection, hard errors are
-/// treated like soft errors (RFC 5927 §5).
+/// SHLD-26, in part: a hard error ends a connection attempt. On a connection that is already open,
+/// a hard error is treated like a soft one (RFC 5927 §5).
 #[test]
 fn hard_errors_end_a_connection_attempt() {
     for error in [Unreachable::Protocol, Unreachable::Port] {
@@ -504,8 +508,8 @@ fn a_source_quench_is_silently_discarded() {
     assert_eq!(pair.stack(Side::Left).counters().icmp.in_source_quenches, 1);
 }
 
-/// MUST-20 (b): after R1 retransmissions, the host probes whether the next hop is reachable. It
-/// does this even if the next hop was confirmed recently.
+/// MUST-20 (b): after R1 retransmissions, the host checks by a probe whether the next hop is
+/// reachable. It sends the probe even if the next hop has recently been confirmed as reachable.
 #[test]
 fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
@@ -529,8 +533,9 @@ fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let asked = log.borrow().first().copied().expect("the neighbour is probed");
     let retransmissions = pair.stack(Side::Left).counters().tcp.retransmitted_segments;
     assert!(retransmissions >= 3);
-    // The ARP probe follows the third retransmission, 200 + 400 + 800 ms after the write. It is not
-    // caused by the age of the neighbour entry, which is valid for 30 s.
+    // The ARP probe follows the third retransmission, which is sent 200 + 400 + 800 ms after the
+    // write. The age of the neighbour entry cannot be its cause, because entries are valid for 30
+    // s.
     let after = asked.since(start).as_millis();
     assert_eq!(after, 1_400);
 }

@@ -1,4 +1,5 @@
-//! Tests of received frames with metadata of the link: partial checksums, and GRO frames.
+//! Tests of received frames for which the link reports metadata: a partial checksum, or the segment
+//! size of a GRO frame.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -14,8 +15,9 @@ use std::rc::Rc;
 const TCP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = 1_000;
 
-/// Returns two hosts with a connection, the handle of the connection on the right host, and a data
-/// frame for the right host. The frame has a partial checksum, and has not been delivered.
+/// Returns two hosts with a connection, the handle of this connection on the right host, and a data
+/// frame of the left host. The frame has a partial checksum, and has not been delivered to the
+/// right host.
 fn with_an_incomplete_frame() -> (Pair, TcpHandle, Vec<u8>) {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = listen(&mut pair);
@@ -73,9 +75,9 @@ fn a_gro_frame_counts_as_one_frame_and_many_segments() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
 }
 
-/// On a link with offloads, the acknowledgement of a GRO frame is sent in the turn after its
-/// arrival, which is due immediately. The application can read between the two turns. If it does,
-/// the acknowledgement advertises the whole window.
+/// On a link with offloads, the host sends the acknowledgement of a GRO frame in the turn after
+/// that in which the frame arrives. If the application reads the data between these turns, the
+/// acknowledgement advertises the whole window.
 #[test]
 fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
     let offered = [true, false].map(|reads| {
@@ -95,7 +97,8 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // Reading `DATA` bytes increases the advertised window by as much. The window is rounded to a
-    // multiple of 2^(window scale) bytes, so the increase may deviate by less than 128 bytes.
+    // If the application has read `DATA` bytes, the advertised window is larger by this number. The
+    // window is a multiple of 2^(window scale) bytes, so the difference may deviate by less than
+    // 128 bytes.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

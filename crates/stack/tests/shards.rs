@@ -1,5 +1,5 @@
 //! Tests of a host that consists of several stacks (shards). Each shard has its own connections,
-//! and all shards together appear as one host.
+//! but to other hosts all shards together must appear as one host.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -23,7 +23,7 @@ fn config(number: u8) -> StackConfig {
     StackConfig::new(mac, format!("192.0.2.{number}/24").parse().unwrap())
 }
 
-/// Creates the shards of the host under test, and a host without shards.
+/// Creates the shards of the host under test, and another host, which consists of a single stack.
 fn hosts() -> (Vec<Stack>, Stack) {
     let shards = (0..SHARDS.get()).map(|number| {
         let limits = Limits::default().among(SHARDS);
@@ -35,8 +35,9 @@ fn hosts() -> (Vec<Stack>, Stack) {
     (shards.collect(), Stack::new(config(2), [2; 32]))
 }
 
-/// Carries frames between the shards and the other host until all stacks are idle. Steers each
-/// frame of the other host to a shard. Returns the number of frames that the shards have sent.
+/// Carries frames between the shards and the other host until all stacks are idle. For each frame
+/// of the other host, the steering function determines the shard that receives it. Returns the
+/// number of frames that the shards have sent.
 fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
     carry_changed(shards, other, |frame| vec![frame.to_vec()])
 }
@@ -118,8 +119,8 @@ fn a_listener_on_every_shard_gets_every_connection_once() {
     assert_eq!(shards.iter().map(|shard| shard.counters().tcp.out_resets).sum::<u64>(), 0);
 }
 
-/// Splits a long packet into two fragments, of which the second fragment comes first. Returns a
-/// short packet unchanged.
+/// Splits a packet of at least 600 bytes into two fragments, and returns the second fragment before
+/// the first. Returns a shorter packet unchanged.
 fn in_fragments(frame: &[u8]) -> Vec<Vec<u8>> {
     const SPLIT: usize = 512;
     const IDENTIFICATION: u32 = 7;
@@ -167,8 +168,9 @@ fn in_fragments(frame: &[u8]) -> Vec<Vec<u8>> {
     fragments.to_vec()
 }
 
-/// Segments can arrive in fragments: routers fragment IPv4 packets without DF, and some IPv6 hosts
-/// send segments in fragments.
+/// The segments of a connection arrive in fragments, and must reach the shard of the connection.
+/// This occurs because routers fragment IPv4 packets without DF, and some IPv6 hosts send segments
+/// in fragments.
 #[test]
 fn a_segment_in_fragments_reaches_the_shard_of_its_connection() {
     for local in ["192.0.2.1", "2001:db8::1"] {
@@ -230,8 +232,8 @@ fn a_port_of_another_shard_is_refused() {
 fn an_arp_request_is_answered_once_and_learnt_by_all_shards() {
     let (mut shards, mut server) = hosts();
     server.echo_send(NOW, HERE, 1, 1, b"are you there?").unwrap();
-    // All shards receive the ARP request, but only one of them replies. The two frames that are
-    // carried are this reply and the echo reply.
+    // All shards receive the ARP request, but only one of them may reply. So the shards send two
+    // frames: this reply, and the echo reply.
     assert_eq!(carry(&mut shards, &mut server), 2);
     assert_eq!(server.counters().icmp.in_echo_replies, 1);
     let answers: Vec<_> =

@@ -1,6 +1,6 @@
-//! Tests with faults of single frames: the n-th frame of a transfer is damaged or lost. The tests
-//! increase n until the transfer has no n-th frame. A damaged frame fails a checksum, so it must
-//! cost no more than a lost frame.
+//! Tests with a fault in a single frame: the n-th segment of a transfer is damaged or lost. The
+//! transfer is repeated for n = 1, 2, 3 and so on, until it has no n-th segment. A damaged frame is
+//! dropped because of its checksum, so it must cost no more time than a lost frame.
 
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, Transfer};
@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// The bytes of a frame in which a test inverts a bit, each with its name and its offset. They are
-/// significant header fields and the checksums.
+/// The places in a frame at which a test inverts a bit, each with its name and its offset. They are
+/// in the significant header fields and in the checksums.
 const PLACES: [(&str, usize); 12] = [
     ("version and header length", IP),
     ("total length", IP + 3),
@@ -30,8 +30,8 @@ const PLACES: [(&str, usize); 12] = [
 const IP: usize = EthernetHeader::LENGTH;
 const TCP: usize = IP + Ipv4Header::LENGTH;
 
-/// Creates two hosts on a path with a round-trip time of 10 ms, and a transmission time of 0.12 ms
-/// per full frame.
+/// Creates two hosts on a path with a round-trip time of 10 ms, on which a full frame takes 0.12 ms
+/// to transmit.
 fn pair(nth: u32) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     let network = Network { line: Some(line), ..Network::clean(Duration::from_millis(5)) };
@@ -41,9 +41,9 @@ fn pair(nth: u32) -> Pair {
     })
 }
 
-/// Transfers data in both directions. The n-th segment that the host `from` sends has the fate that
-/// `accident` returns. Returns the duration, whether there was an n-th segment, and the number of
-/// frames that the hosts refused as invalid.
+/// Transfers data in both directions. `accident` determines the fate of the n-th segment that the
+/// host `from` sends. Returns three values: the duration, whether there was an n-th segment, and
+/// the number of frames that the hosts refused as invalid.
 fn transfer_with(
     from: Side,
     nth: u32,
@@ -53,8 +53,9 @@ fn transfer_with(
     let happened = Rc::new(Cell::new(false));
     let (happening, mut seen) = (Rc::clone(&happened), 0);
     pair.set_filter(move |_, side, frame| {
-        // Only TCP segments are counted, and these are longer than ARP frames. A fault cannot be
-        // detected in an ARP frame, which has no checksum, and TCP does not retransmit it.
+        // Only TCP segments are counted. They are longer than ARP frames, which are not tested: an
+        // ARP frame has no checksum, so a fault in it cannot be detected, and TCP does not
+        // retransmit it.
         seen += u32::from(side == from && frame.len() > TCP + TcpHeader::LENGTH);
         let hit = side == from && seen == nth && !happening.get();
         happening.set(happening.get() || hit);
@@ -74,7 +75,8 @@ fn transfer_with(
         back.read()
     );
     let took = pair.now.since(start);
-    // Frames that are still in flight at the end of the transfer arrive now, and are counted below.
+    // Frames may still be in flight at the end of the transfer. They arrive in this second, so that
+    // they are counted if they are invalid.
     pair.run_for(Duration::from_secs(1));
     let invalid = Side::BOTH.map(|side| {
         let counters = pair.stack(side).counters();
@@ -86,8 +88,9 @@ fn transfer_with(
     (took, happened.get(), invalid.iter().sum())
 }
 
-/// Returns the delay that a fault of the n-th segment may cause: 1.1 s for a segment of the
-/// handshake, whose retransmission timeout is one second, and 300 ms for any other segment.
+/// Returns the additional time that a fault of the n-th segment may cost. A segment of the
+/// handshake has a retransmission timeout of one second, so 1.1 s are allowed for it, and 300 ms
+/// for any other segment.
 fn allowed_delay(nth: u32) -> Duration {
     Duration::from_millis(if nth <= 2 { 1_100 } else { 300 })
 }

@@ -1,5 +1,6 @@
-//! Tests of the detection of spurious recoveries (RFC 3522, RFC 3708). The sender must detect none
-//! on a path with random loss and without reordering, and nearly all on a path that reorders.
+//! Tests of the detection of spurious recoveries (RFC 3522, RFC 3708). On a path with random loss
+//! and without reordering, the sender must regard no recovery as spurious. On a path with
+//! reordering and without loss, it must detect nearly all spurious recoveries.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +16,9 @@ const CONTROLS: [CongestionName; 3] =
 /// Number of bytes in each transfer.
 const AMOUNT: usize = 20_000_000;
 
-/// Runs a transfer over a path of 200 Mbit/s with a round-trip time of 20 ms and the impairments of
-/// `network` for data segments. Returns the statistics of the sender and of the receiver.
+/// Runs a transfer over a path of 200 Mbit/s with a round-trip time of 20 ms. The impairments of
+/// `network` apply only to data segments, and not to acknowledgements. Returns the statistics of
+/// the sender and of the receiver.
 fn transfer(congestion: CongestionName, network: Network) -> [Statistics; 2] {
     let line = Line { rate: Rate::from_bits_per_second(200_000_000), queue: 8 << 20 };
     let network = Network { line: Some(line), latency: Duration::from_millis(10), ..network };
@@ -38,8 +40,9 @@ fn counted(pair: &mut Pair, side: Side, handle: TcpHandle) -> Statistics {
     pair.stack(side).tcp(handle).unwrap().statistics().clone()
 }
 
-/// RFC 3522 §3.2: only an acknowledgement of the oldest retransmission can show that a recovery is
-/// spurious. Here every retransmission repairs a loss, so no recovery is spurious.
+/// RFC 3522 §3.2: a recovery is recognised as spurious only by the acknowledgement of its oldest
+/// retransmission. Here, every retransmission repairs a loss, so the sender must regard no recovery
+/// as spurious.
 #[test]
 fn recoveries_from_real_losses_are_not_undone() {
     for congestion in CONTROLS {
@@ -55,8 +58,9 @@ fn recoveries_from_real_losses_are_not_undone() {
     }
 }
 
-/// One segment in fifty is up to 20 ms late, which exceeds the reordering window. No segment is
-/// lost, so every recovery is spurious. The sender must detect at least nine of ten.
+/// One segment in fifty is delayed by up to 20 ms, which can exceed the reordering window. No
+/// segment is lost, so every recovery is spurious. The sender must detect at least nine of ten
+/// spurious recoveries.
 #[test]
 fn recoveries_from_reordering_are_undone() {
     for congestion in CONTROLS {

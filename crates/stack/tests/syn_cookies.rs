@@ -1,5 +1,5 @@
-//! Tests of SYN cookies: listeners that store no SYN, under floods, forgeries and late
-//! acknowledgements.
+//! Tests of SYN cookies. With them, a listener answers a SYN without storing it. The tests include
+//! floods of SYNs, forged cookies, and acknowledgements that arrive late.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -17,7 +17,8 @@ use linerate_wire::{Ecn, Ipv4Packet, Segment, Sum, TcpFlags, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Creates a pair of hosts with a default route, so that they can answer invented addresses.
+/// Creates a pair of hosts with a default route. Without a route, they could not answer segments
+/// from invented source addresses.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
@@ -48,7 +49,8 @@ fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
     pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
 }
 
-/// Sends this number of SYNs from invented addresses to the server, which fill its SYN queue.
+/// Sends `count` SYNs from invented addresses to the server. They fill the SYN queue of its
+/// listener, unless it has more places.
 fn fill(pair: &mut Pair, count: u16) {
     (0..count).for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
     pair.run_for(Duration::from_micros(1));
@@ -66,8 +68,8 @@ fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     packets
 }
 
-/// Opens a connection, and loses the client's final ACK of the handshake. Returns the client and
-/// the lost packet.
+/// Opens a connection, and intercepts the client's final ACK of the handshake before it reaches the
+/// server. Returns the client's handle and the intercepted packet.
 fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>) {
     let packets = record(pair);
     let client = connect_with(pair, config);
@@ -80,7 +82,7 @@ fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>
     (client, lost)
 }
 
-/// Returns the packet with other TCP flags and a valid checksum.
+/// Returns a copy of the packet with the TCP flags `flags` and a valid checksum.
 fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
     let pseudo = Ipv4Packet::parse(&packet).unwrap().header.pseudo_header(packet.len() - 20);
     let [words, low] = flags.bits().to_be_bytes();
@@ -92,7 +94,7 @@ fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
     packet
 }
 
-/// Returns the packet with another ECN codepoint.
+/// Returns a copy of the packet with the ECN codepoint `ecn` and a valid header checksum.
 fn with_ecn(mut packet: Vec<u8>, ecn: Ecn) -> Vec<u8> {
     let mut header = Ipv4Packet::parse(&packet).unwrap().header;
     header.type_of_service = header.type_of_service.with_ecn(ecn);
@@ -106,7 +108,7 @@ fn honest_peers_connect_during_a_flood() {
     let listener = listen(&mut pair, 8, SynCookies::UnderPressure);
     let mut connected = 0;
     for number in 0..5_000 {
-        // The flood sends fifty SYNs in each round-trip time of the legitimate clients.
+        // In each round-trip time of the legitimate clients, the flood sends fifty SYNs.
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
         if number % 250 == 0 {
             connect(&mut pair);
@@ -135,7 +137,7 @@ fn a_listener_that_always_sends_cookies_stores_no_syn() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    // The host has stored none of the SYNs, so no timer is set for any of them.
+    // If the host had stored any of the SYNs, a retransmission timer would be set for it.
     assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
@@ -183,8 +185,9 @@ fn without_timestamps_a_cookie_loses_the_options() {
     }
 }
 
-/// RFC 7323 §3.2: if the SYN-ACK has no timestamp, the peer sends no timestamps, so the cookie
-/// cannot store the options in a timestamp.
+/// RFC 7323 §3.2: a peer sends timestamps only if the SYN-ACK has one. A cookie stores the options
+/// of the SYN in the timestamp that the peer echoes. Without timestamps, it therefore cannot store
+/// them.
 #[test]
 fn a_listener_without_timestamps_stores_no_options_in_a_cookie() {
     let mut pair = pair();
@@ -212,9 +215,9 @@ fn a_connection_by_cookie_is_a_passive_open() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 1);
 }
 
-/// A cookie is valid for at most two periods of 64 seconds. A listener that has sent no cookie in
-/// this time does not check acknowledgements for cookies. This limits how often an attacker can
-/// guess.
+/// A cookie is valid for at most two periods of 64 seconds. If a listener has sent no cookie in
+/// this time, it does not check acknowledgements for cookies. An attacker can therefore guess
+/// cookies only during a flood, or shortly after it.
 #[test]
 fn acknowledgements_are_checked_for_two_periods_after_a_cookie() {
     for (seconds, refused) in [(127, 1), (129, 0)] {
@@ -235,8 +238,8 @@ fn the_timestamp_of_a_cookie_is_no_round_trip_sample() {
     connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
-    // The low bits of the SYN-ACK's timestamp are not a time: they store options. The handshake
-    // therefore gives no RTT sample, because it would be wrong by up to 63 ms.
+    // The low bits of the SYN-ACK's timestamp store options, so they are not a time. An RTT sample
+    // from it would be wrong by up to 63 ms. The handshake must therefore give no sample.
     let measured = |pair: &mut Pair| {
         pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
     };
@@ -255,8 +258,8 @@ fn data_opens_the_connection_after_a_lost_ack() {
     assert!(pair.run_until(Duration::from_millis(1), |pair| {
         pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
     }));
-    // The client's acknowledgement is in flight. The loop below takes it from the wire and drops
-    // it, so that the server does not receive the cookie.
+    // The client's acknowledgement, which contains the cookie, is in flight. The loop removes it
+    // from the wire, so that it is lost.
     while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
     pair.run_for(Duration::from_millis(1));
     assert!(accept(&mut pair, listener).is_none());
@@ -295,8 +298,9 @@ fn a_cookie_expires_after_two_minutes() {
     let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
-    // A listener checks acknowledgements for cookies only if it has recently sent a cookie. A new
-    // SYN causes this, so the late acknowledgement is checked, and refused for its age.
+    // A listener checks acknowledgements for cookies only if it has recently sent a cookie. It does
+    // so because of a new SYN. The late acknowledgement is therefore checked, and refused because
+    // its cookie is too old.
     fill(&mut pair, 1);
     put(&mut pair, late);
     pair.run_for(Duration::from_millis(1));
@@ -341,8 +345,8 @@ fn a_full_accept_queue_keeps_the_cookie_valid() {
     assert_eq!(statistics(&mut pair, listener).acceptable, 2);
 }
 
-/// RFC 9768 §5.1: the cookie need not store the request for accurate ECN, because the flags of the
-/// acknowledgement show the request.
+/// RFC 9768 §5.1: the flags of the acknowledgement show whether the client has requested accurate
+/// ECN. The cookie therefore need not store this request.
 #[test]
 fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
     for (client_rule, server_rule, classic, accurate) in [
@@ -366,7 +370,8 @@ fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
             let both = [(Side::Left, client), (Side::Right, server)];
             for (side, handle) in both {
                 let information = pair.stack(side).tcp(handle).unwrap().information();
-                // Without timestamps, a cookie has no room for the ECN mode of RFC 3168.
+                // The ECN mode of RFC 3168 is lost without timestamps, because the cookie then has
+                // no room for it.
                 let expected = (accurate || (classic && timestamps), accurate);
                 assert_eq!(
                     (information.ecn, information.accurate_ecn.is_some()),
@@ -378,8 +383,8 @@ fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
     }
 }
 
-/// Opens a connection by a cookie, and replaces the flags of the client's acknowledgement by
-/// `flags`. Returns two flags: whether the server uses ECN, and whether it uses accurate ECN.
+/// Opens a connection by a cookie, but changes the flags of the client's acknowledgement to
+/// `flags`. Returns whether the server then uses ECN, and whether it uses accurate ECN.
 fn modes_by_acknowledgement(
     server_rule: EcnRule,
     client: &Config,
@@ -398,8 +403,9 @@ fn modes_by_acknowledgement(
     (information.ecn, information.accurate_ecn.is_some())
 }
 
-/// RFC 9768 §5.1: the ACE field of the acknowledgement shows that the client has requested accurate
-/// ECN. The listener trusts this field only if its SYN-ACKs can negotiate accurate ECN.
+/// RFC 9768 §5.1: the ACE field of the acknowledgement shows whether the client has requested
+/// accurate ECN. A listener must evaluate this field only if it would have accepted the request in
+/// its SYN-ACK.
 #[test]
 fn ack_flags_enable_accurate_ecn_only_if_the_listener_supports_it() {
     let client = Config { ecn: EcnRule::Off, ..Config::modern() };
@@ -417,8 +423,8 @@ fn ack_flags_enable_accurate_ecn_only_if_the_listener_supports_it() {
     }
 }
 
-/// RFC 9768 §5.1: if the cookie stores a request for the ECN of RFC 3168, the flags of the
-/// acknowledgement do not change the mode.
+/// RFC 9768 §5.1: if a cookie stores a request for the ECN of RFC 3168, the connection uses this
+/// mode, whatever flags the acknowledgement has.
 #[test]
 fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
     let client = Config { ecn: EcnRule::Request, ..Config::modern() };
@@ -429,8 +435,9 @@ fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
     }
 }
 
-/// RFC 9293 §3.10.7.2: an acknowledgement in LISTEN is answered by a reset. A segment with SYN and
-/// ACK cannot be the third segment of a handshake, so the listener looks for no cookie in it.
+/// A segment with SYN and ACK cannot be the third segment of a handshake, so the listener looks for
+/// no cookie in it. It answers with a reset, as to any acknowledgement in LISTEN (RFC 9293
+/// §3.10.7.2).
 #[test]
 fn a_syn_ack_carries_no_cookie() {
     let mut pair = pair();
@@ -441,14 +448,15 @@ fn a_syn_ack_carries_no_cookie() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
-    // `lost` is the third segment of the handshake. With its original flags, without SYN, its
-    // cookie is accepted.
+    // `lost` itself, without SYN, is the third segment of the handshake. The listener accepts its
+    // cookie.
     put(&mut pair, lost);
     pair.run_for(Duration::from_micros(1));
     assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);
 }
 
-/// RFC 9768 §3.1.1, table 2: the SYN-ACK reports the codepoint of the received SYN.
+/// RFC 9768 §3.1.1, table 2: the flags of the SYN-ACK report the ECN codepoint with which the SYN
+/// has arrived.
 #[test]
 fn the_codepoint_of_a_syn_is_reported_with_and_without_a_cookie() {
     for cookies in [SynCookies::Never, SynCookies::Always] {

@@ -1,4 +1,4 @@
-//! TCP connections between two hosts.
+//! Tests of TCP connections between two hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -26,8 +26,8 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// Closes a connection on both hosts. The right host closes first, so its connection enters
-/// TIME-WAIT.
+/// Closes a connection on both hosts. The right host closes first, so its end of the connection
+/// enters TIME-WAIT.
 fn close(pair: &mut Pair, left: TcpHandle, right: TcpHandle) {
     for (side, end) in [(Side::Right, right), (Side::Left, left)] {
         let now = pair.now;
@@ -148,8 +148,8 @@ fn a_transfer_survives_loss_duplication_and_reordering() {
     }
 }
 
-/// RFC 3168 §6.1: new data is sent in ECN-capable packets, and the receiver echoes congestion marks
-/// to the sender.
+/// RFC 3168 §6.1: a sender sends new data in ECN-capable packets. The receiver reports their
+/// congestion marks to the sender, which must then slow down.
 #[test]
 fn ecn_marks_slow_a_transfer_down_without_loss() {
     for medium in [Medium::Ethernet, Medium::Ip] {
@@ -161,8 +161,9 @@ fn ecn_marks_slow_a_transfer_down_without_loss() {
         let (left, right) = established(&mut pair, listener);
         let treatment = TypeOfService::from_byte(0xbb);
         pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
-        // The network marks 2 % of the packets. Acknowledgements are not ECN-capable, so it drops
-        // them instead. A later acknowledgement covers the data of a dropped one.
+        // The network marks 2 % of the packets with data. It drops 2 % of the acknowledgements,
+        // because they are not ECN-capable. The data that a dropped acknowledgement covers is also
+        // covered by a later one.
         pair.wire.network.marking = 20;
         let seen = Rc::new(RefCell::new(Vec::new()));
         let log = Rc::clone(&seen);
@@ -211,7 +212,7 @@ fn a_host_connects_to_itself() {
         let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
-        // Both ends of the connection move to their compact form after a time without activity.
+        // After a time without activity, both ends of the connection are in their compact form.
         pair.run_for(Duration::from_secs(5));
         pair.stack(Side::Left).check();
         let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);
@@ -310,9 +311,9 @@ fn a_changed_mac_address_is_followed_within_a_transfer() {
     });
     pair.run_for(Duration::from_millis(1));
     pair.stack(Side::Left).tcp_write(now, left, b"to your new address").unwrap();
-    // No host has the announced MAC address. The segment is retransmitted to it until three things
-    // have happened. The neighbour entry becomes stale, its unicast probes fail, and a broadcast
-    // request finds the right MAC address.
+    // No host has the MAC address that was announced for the right host, so the segment and its
+    // first retransmissions are lost. The neighbour entry then becomes stale, and its unicast
+    // probes fail. Finally, a broadcast request finds the right MAC address.
     let mut into = [0; 64];
     let mut read = 0;
     assert!(pair.run_until(Duration::from_secs(200), |pair| {
@@ -354,8 +355,8 @@ fn a_connection_in_time_wait_is_reopened_by_a_syn() {
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
 }
 
-/// A connection that ends leaves its timer in the timer wheel. The next connection in its slot must
-/// ignore that timer, and keep its own deadlines.
+/// When a connection ends, its timer stays in the timer wheel. The next connection in the slot of
+/// the ended one must ignore this timer, and keep its own deadlines.
 #[test]
 fn a_reused_slot_does_not_change_the_timers() {
     let syns = |follows: bool| {
@@ -387,9 +388,9 @@ fn a_reused_slot_does_not_change_the_timers() {
     assert_eq!(after, fresh);
 }
 
-/// Each connection ends when its own TIME-WAIT ends. The third connection has a shorter TIME-WAIT
-/// than the connections that entered TIME-WAIT before it. The application closes the second
-/// connection only after all other connections have entered TIME-WAIT.
+/// Several connections enter TIME-WAIT one after the other, and each must end after its own
+/// duration of TIME-WAIT. That of the third is shorter than those before it. The application
+/// releases the second connection only after all of them have entered TIME-WAIT.
 #[test]
 fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();
@@ -436,9 +437,9 @@ fn each_connection_in_time_wait_ends_on_time() {
             Err(Error::AddressInUse(locals[number].into())),
             "{number} is in TIME-WAIT"
         );
-        // TIME-WAIT records share a timer, and may end late, by up to a sixteenth of their
-        // duration. The third connection (number 2) has a shorter TIME-WAIT, and ends before the
-        // records that precede it in the queue. It therefore has its own timer, and ends on time.
+        // Records of TIME-WAIT share a timer, so they may end late, by up to a sixteenth of their
+        // duration. The third connection (number 2) must end before the records that precede it in
+        // the queue. It therefore has its own timer, and ends on time.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
         if number == 2 {
@@ -493,8 +494,8 @@ fn exhausted_ephemeral_ports_are_an_error_and_used_ports_are_skipped() {
         &ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() },
     );
     assert_eq!(again, Err(Error::AddressInUse(local.into())));
-    // Ephemeral ports are counted separately for each pair of addresses and destination port, so a
-    // connection to another destination port still succeeds.
+    // The limit of ephemeral ports applies separately to each combination of two addresses and a
+    // destination port. A connection to another destination port therefore succeeds.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
 }
 
@@ -538,7 +539,8 @@ fn an_abort_resets_the_peer() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().error(), Some(TcpError::Reset));
     let counters = pair.stack(Side::Left).counters().tcp;
     assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
-    // The application on the right host has not closed its handle, but the port is free again.
+    // The connection has ended, so its port is free, although the application on the right host
+    // still holds its handle.
     let options =
         ConnectOptions { local: Some(at(Side::Right, 9).into()), ..ConnectOptions::default() };
     assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());

@@ -1,6 +1,6 @@
-//! Tests of TIME-WAIT and of its records, which replace the full state of connections that the
-//! application has released. Each connection ends on time, whatever other connections are in the
-//! queue, and the invariants of the records hold.
+//! Tests of TIME-WAIT. When the application has released a connection in TIME-WAIT, a short record
+//! replaces its full state, and all records are in a queue. Each connection must end on time,
+//! whatever other connections are in the queue, and the invariants of the records must hold.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -24,7 +24,8 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Returns options for a connection from this port of the left host, with this MSL in seconds.
+/// Returns options for a connection from the port `port` of the left host. Its MSL is `msl`
+/// seconds, so TIME-WAIT lasts twice as long.
 fn options(port: u16, msl: u64) -> ConnectOptions {
     let config = Some(Config { msl: seconds(msl), ..Config::modern() });
     ConnectOptions {
@@ -34,8 +35,8 @@ fn options(port: u16, msl: u64) -> ConnectOptions {
     }
 }
 
-/// Opens a connection from this port of the left host. Returns its handles on the left and on the
-/// right host.
+/// Opens a connection from the port `port` of the left host to the right host. Returns its handles
+/// on the left and on the right host.
 fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHandle, TcpHandle) {
     let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
     let left = pair.stack(Side::Left).tcp_connect(now, address, &options(port, msl)).unwrap();
@@ -43,8 +44,9 @@ fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHan
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// Brings a connection from this port of the left host into TIME-WAIT. If `is_held` is true, the
-/// application keeps its handle.
+/// Opens a connection from the port `port` of the left host, and brings its left end into
+/// TIME-WAIT. If `is_held` is true, the application keeps its handle. Otherwise it has closed the
+/// connection.
 fn enter_time_wait(
     pair: &mut Pair,
     listener: ListenHandle,
@@ -66,7 +68,8 @@ fn enter_time_wait(
     left
 }
 
-/// Is the connection from this port still in TIME-WAIT?
+/// Is the connection from this port still in TIME-WAIT? If it is, no new connection can be opened
+/// from the port.
 fn is_in_time_wait(pair: &mut Pair, port: u16) -> bool {
     let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
     match pair.stack(Side::Left).tcp_connect(now, address, &options(port, 30)) {
@@ -81,8 +84,8 @@ fn is_in_time_wait(pair: &mut Pair, port: u16) -> bool {
     }
 }
 
-/// Maximum delay of the end of TIME-WAIT: the stack may extend a minute by a sixteenth. One second
-/// of tolerance is added.
+/// Maximum time by which TIME-WAIT of a minute may end late in these tests: a sixteenth, by which
+/// the stack may extend it, and a tolerance of one second.
 const EXTENSION: Duration = Duration::from_millis(60_000 / 16 + 1_000);
 
 #[test]
@@ -99,8 +102,9 @@ fn many_records_end_together() {
     assert_eq!(left, []);
 }
 
-/// The application holds the handles of the connections at the head of the queue, so these have
-/// their own timers and end late. A record behind them in the queue must nevertheless end on time.
+/// The connections at the head of the queue have their own timers, since the application holds
+/// their handles, and they end late. A record behind them in the queue must nevertheless end on
+/// time.
 #[test]
 fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
@@ -120,8 +124,8 @@ fn held_connections_do_not_block_the_queue() {
     }
 }
 
-/// Connections whose handles the application holds are also in the queue of records, although they
-/// have their own timers. They must not make the timer of the queue expire repeatedly.
+/// If the application holds the handle of a connection, the connection has its own timer, but is
+/// also in the queue of records. It must not make the timer of the queue expire over and over.
 #[test]
 fn held_connections_cause_no_repeated_expiries() {
     let mut pair = pair();
@@ -130,9 +134,9 @@ fn held_connections_cause_no_repeated_expiries() {
         enter_time_wait(&mut pair, listener, port, 30, is_held);
         pair.run_for(seconds(20));
     }
-    // In these 120 s, TIME-WAIT first ends for the connection without a handle, and then for the
-    // two whose handles the application holds. A hundred turns or more would mean that a timer
-    // expires repeatedly.
+    // In these 120 s, TIME-WAIT ends three times: first for the connection without a handle, and
+    // then for the two whose handles the application holds. If a hundred or more timers expire, one
+    // of them expires over and over.
     let (mut turns, end) = (0, pair.now + seconds(120));
     while pair.now < end {
         let next = pair.stack(Side::Left).poll_timeout().min(end);
@@ -145,10 +149,10 @@ fn held_connections_cause_no_repeated_expiries() {
     pair.stack(Side::Left).check();
 }
 
-/// Creates a TIME-WAIT record that has just ended, and behind it in the queue forty connections
-/// whose handles the application holds. Then runs `timers` timers, in each of which the queue skips
-/// some of these connections by moving them to its end. If `is_another_behind` is true, another
-/// record is behind them.
+/// Creates a record of TIME-WAIT that has just ended, and behind it in the queue forty connections
+/// whose handles the application holds. If `is_another_behind` is true, a second record is behind
+/// them. Then runs `timers` timers. In each, the queue skips some of the forty connections by
+/// moving them to its end.
 fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);
@@ -182,8 +186,8 @@ fn a_connection_released_while_others_are_skipped_ends() {
     }
 }
 
-/// The application aborts 30 of the 40 connections while the queue skips them. The record behind
-/// them must still end.
+/// While the queue skips the forty connections, the application aborts 30 of them. The record
+/// behind them must still end.
 #[test]
 fn a_record_behind_skipped_connections_ends() {
     for timers in 0..5 {
@@ -197,8 +201,8 @@ fn a_record_behind_skipped_connections_ends() {
     }
 }
 
-/// Brings a connection of the left host into FIN-WAIT-2. Returns the frame with the peer's FIN,
-/// which the network has lost.
+/// Brings a connection of the left host into FIN-WAIT-2. The network loses the FIN of the right
+/// host, and the function returns the frame with this FIN.
 fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     let (left, right) = open(pair, listener, 5_000, msl);
     let now = pair.now;
@@ -220,8 +224,8 @@ fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     kept.take()
 }
 
-/// RFC 9293 §3.10.7.4: a retransmitted FIN restarts the TIME-WAIT of its own connection, and of no
-/// other connection.
+/// RFC 9293 §3.10.7.4: if the peer retransmits its FIN, the TIME-WAIT of this connection begins
+/// anew, and that of no other connection.
 #[test]
 fn a_retransmitted_fin_restarts_time_wait() {
     let mut pair = pair();
@@ -241,23 +245,24 @@ fn a_retransmitted_fin_restarts_time_wait() {
     assert!(!is_in_time_wait(&mut pair, 5_000));
 }
 
-/// Returns a TCP frame without IP options, with the sequence number increased by `ahead`.
+/// Returns a copy of a TCP frame without IP options. Its sequence number is increased by `ahead`,
+/// and its checksum is adjusted.
 fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
     const TCP: usize = 14 + 20;
     let mut moved = frame.to_vec();
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let seq = u32::from(word(TCP + 4)) << 16 | u32::from(word(TCP + 6));
     moved[TCP + 4..TCP + 8].copy_from_slice(&(seq + u32::from(ahead)).to_be_bytes());
-    // The larger sequence number makes the checksum smaller by `ahead`. This holds even if there is
-    // a carry between the two 16-bit words of the number: one's complement sums do not depend on
-    // it.
+    // An increase of the sequence number by `ahead` makes the checksum smaller by `ahead`. This
+    // also holds if there is a carry between the two 16-bit words of the number. Such a carry does
+    // not change a one's complement sum.
     let checksum = (u32::from(word(TCP + 16)) + 65_535 - u32::from(ahead)) % 65_535;
     moved[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes()[2..]);
     moved
 }
 
-/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers a segment beyond the FIN by an ACK, as a
-/// connection with full state does.
+/// RFC 9293 §3.10.7.4 (first): a segment whose sequence number is beyond the FIN gets an ACK. A
+/// record of TIME-WAIT must answer it in this way too, and not only a connection with full state.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     let mut pair = pair();
@@ -282,8 +287,9 @@ fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     assert!(answers.iter().all(|&answer| answer == answers[0] && answer.0 == TcpFlags::ACK));
 }
 
-/// A connection whose ACK cannot be sent, because the link is full, does not become a record. It
-/// must end on time, whether or not another connection in TIME-WAIT ends later.
+/// The left host receives a FIN and enters TIME-WAIT, but the link is full, so its ACK cannot be
+/// sent. The connection must then keep its full state. It must nevertheless end on time, whether or
+/// not another connection in TIME-WAIT ends later.
 #[test]
 fn time_wait_ends_although_the_ack_cannot_leave() {
     for (before, msl) in [(None, 30), (None, 1), (Some(30), 1)] {
@@ -313,8 +319,8 @@ fn time_wait_ends_although_the_ack_cannot_leave() {
     }
 }
 
-/// An implausible ICMP error, whose MTU equals the packet size, must not break the invariants of a
-/// TIME-WAIT record.
+/// An ICMP error with an MTU that equals the size of the quoted packet is implausible. It must not
+/// violate the invariants of a TIME-WAIT record.
 #[test]
 fn an_icmp_error_keeps_the_invariants_of_a_time_wait_record() {
     let mut pair = pair();

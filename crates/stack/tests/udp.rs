@@ -1,4 +1,4 @@
-//! UDP between two hosts.
+//! Tests of UDP between two hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -81,8 +81,8 @@ fn a_refused_sender_gets_an_event_when_there_is_room() {
     assert_eq!(pair.stack(Side::Left).poll_event(), Some(Event::Udp(left, UdpEvent::Writable)));
 }
 
-/// A datagram larger than the send limit fails with `MessageTooLong`. `WouldBlock` would promise a
-/// writable event, but none would follow, because the queue is already empty.
+/// A datagram that is larger than the send limit fails with `MessageTooLong`. `WouldBlock` would
+/// promise a writable event, which never comes, because the send queue is already empty.
 #[test]
 fn a_datagram_beyond_the_send_limit_is_too_long() {
     let mut pair = pair();
@@ -157,8 +157,8 @@ fn a_writable_event_follows_each_refusal_once() {
     assert_eq!(counters.ip.out_requests, 3);
 }
 
-/// Datagrams from a host to itself beyond the limit `local_bytes` are dropped and counted. As on a
-/// link, their sender gets no backpressure.
+/// A host sends datagrams to itself. Those that exceed the limit `local_bytes` are dropped and
+/// counted. The call that sends them succeeds, as it does for datagrams that are lost on a link.
 #[test]
 fn loopback_datagrams_beyond_the_limit_are_counted() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.local_bytes = 3_000);
@@ -190,7 +190,8 @@ fn packet() -> Vec<u8> {
     packet
 }
 
-/// RFC 1122 §3.3.6: a unicast packet in a broadcast frame is silently discarded.
+/// RFC 1122 §3.3.6: if a link-layer broadcast frame contains a packet to a unicast address, the
+/// host discards the packet silently.
 #[test]
 fn a_unicast_packet_in_a_broadcast_frame_is_dropped() {
     let mut pair = pair();
@@ -318,7 +319,8 @@ fn datagrams_of_a_closed_socket_wait_for_arp() {
     stack.udp_close(left).unwrap();
     assert!(stack.holds_packets());
     pair.turn();
-    // The ARP request is sent, and the packet waits for the ARP reply.
+    // The host has sent an ARP request, and the packet waits for the reply. It cannot be sent yet,
+    // but the host holds it.
     assert!(!pair.stack(Side::Left).wants_transmit() && pair.stack(Side::Left).holds_packets());
     assert!(
         pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets())
@@ -357,7 +359,8 @@ fn a_socket_is_a_sender_until_its_last_datagram_has_left() {
     }
 }
 
-/// The new socket reuses the slot of the closed socket, but must not get its events.
+/// A socket with an unread event is closed, and a new socket reuses its slot. The new socket must
+/// not get the event.
 #[test]
 fn a_reused_slot_gets_no_events_of_a_closed_socket() {
     let mut pair = pair();

@@ -1,4 +1,4 @@
-//! Tests of sending several UDP datagrams in one call.
+//! Tests of calls that send or receive several UDP datagrams at once.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

@@ -1,5 +1,5 @@
-//! Tests of segments that belong to no connection. A turn handles only a limited number of them, so
-//! that a flood does not delay the segments of connections.
+//! Tests of segments that belong to no connection, such as SYNs. A turn handles only a limited
+//! number of them, so that a flood of them does not delay the segments of connections.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +15,9 @@ use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
 
-/// Maximum number of segments without a connection that a turn handles when they arrive. After the
-/// segments of connections, the turn may handle up to this number of segments that wait.
+/// Maximum number of segments without a connection that a turn handles before the segments of
+/// connections. If the turn has segments of connections, the limit also applies to the waiting
+/// segments that it handles after them.
 const A_TURN: u64 = 16;
 
 /// Maximum number of segments without a connection that wait for a later turn.
@@ -25,9 +26,9 @@ const WAITING: u64 = 128;
 /// Time between two turns of a host.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Creates a listener of the right host that stores no SYN, and a connection to this listener.
-/// Returns the hosts, the listener, and the handles of the connection on the left and on the right
-/// host.
+/// Creates a listener on the right host that stores no SYN, because it always uses SYN cookies.
+/// Opens a connection to it from the left host. Returns the hosts, the listener, and the handles of
+/// the connection on the left and on the right host.
 fn serving() -> (Pair, ListenHandle, (TcpHandle, TcpHandle)) {
     let setup = Setup { medium: Medium::Ip, pause: TURN, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, config| {
@@ -54,7 +55,7 @@ fn put_syns(pair: &mut Pair, numbers: std::ops::Range<u16>) {
     numbers.for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
 }
 
-/// Delivers the frames that the left host sends now.
+/// Delivers the frames that the left host can send now to the server, before its next turn.
 fn carry(pair: &mut Pair) {
     let (now, mut frame) = (pair.now, [0; 1_500]);
     while let Some(sent) = pair.stack(Side::Left).poll_transmit(now, &mut frame) {
@@ -80,8 +81,8 @@ fn the_segments_of_connections_are_handled_in_the_turn_in_which_a_flood_comes() 
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 2_000]), Ok(1_000));
     let answered = |pair: &mut Pair| statistics(pair, listener).cookies_sent - before;
     assert!((A_TURN..=2 * A_TURN).contains(&answered(&mut pair)), "{}", answered(&mut pair));
-    // In the next turn, no frame of a connection arrives. So the host handles all SYNs that had to
-    // wait in the previous turn.
+    // No segment of a connection arrives in the next turn. So `A_TURN` does not limit this turn,
+    // and the host handles all SYNs that have waited since the previous turn.
     turn(&mut pair);
     assert_eq!(answered(&mut pair), 60);
     let counted = pair.stack(Side::Right).counters().tcp_extra;
@@ -107,9 +108,9 @@ fn a_flood_beside_a_busy_connection_is_answered_at_a_limited_rate_and_holds_limi
     }
     assert!(received >= 10_000 * usize::from(turns), "{received} bytes of {sent}");
     let answered = statistics(&mut pair, listener).cookies_sent - before;
-    // The limit of `A_TURN` answers applies only to turns in which data of the connection arrives.
-    // In the first few turns none arrives, and more SYNs are answered. The ten additional turns in
-    // the bound allow for these answers.
+    // A turn answers at most `A_TURN` SYNs if data of the connection arrives in it. In the first
+    // few turns, no data arrives, so these turns answer more SYNs. The bound allows for them by ten
+    // additional turns.
     assert!(answered <= A_TURN * u64::from(turns + 10), "{answered} SYNs were answered");
     let dropped = pair.stack(Side::Right).counters().tcp_extra.unconnected_drops;
     assert!(answered + dropped + WAITING >= 50 * u64::from(turns), "{answered} and {dropped}");
@@ -123,7 +124,8 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     assert!(pair.run_until(TURN * 10, |pair| {
         pair.stack(Side::Left).tcp(second).unwrap().state() == State::Established
     }));
-    // The final acknowledgement of the handshake is in flight.
+    // The final acknowledgement of the client's handshake is in flight. The test takes it from the
+    // wire, to deliver it behind a flood of SYNs.
     let packet = pair.wire.arrive(Instant::NEVER).unwrap().bytes;
     assert!(!Segment::parse(&packet[20..]).unwrap().flags().contains(TcpFlags::SYN));
     put_syns(&mut pair, 0..40);
@@ -132,8 +134,8 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // More SYNs arrived than the turn handled, so some were deferred. The acknowledgement was
-    // handled nevertheless, because its cookie is valid.
+    // More SYNs arrived than the turn could handle, so some of them had to wait. The
+    // acknowledgement behind them did not wait, because its cookie is valid.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

@@ -1,4 +1,4 @@
-//! Tests of zero-copy access of applications to the socket buffers.
+//! Tests of writes and reads by which applications access the socket buffers without copying data.
 
 use bytes::Bytes;
 use linerate_stack::{Error, Event};
@@ -39,7 +39,8 @@ fn copies_and_zero_copy_calls_form_one_stream() {
     assert!(modes.contains(&Access::InPlace) && modes.contains(&Access::Copied));
 }
 
-/// A write of shared data waits for buffer memory. An empty write does not wait.
+/// If no buffer memory is available, a write of shared data waits for memory: its writer gets a
+/// writable event later. An empty write does not wait.
 #[test]
 fn a_shared_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
@@ -63,8 +64,9 @@ fn a_shared_write_without_memory_waits_for_it() {
     assert!(pair.run_until(Duration::from_secs(3), is_told));
 }
 
-/// A writer that got no memory gets an event when memory is available. A writer that got memory and
-/// wrote nothing does not wait for memory, and so gets no event.
+/// If no buffer memory is available, an in-place write waits for memory: its writer gets a writable
+/// event later. A writer that gets memory but writes nothing into it does not wait, so it gets no
+/// event.
 #[test]
 fn an_in_place_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);

@@ -1,11 +1,12 @@
-//! A hash table from IP addresses to small numbers. Its hash function has a secret key, because
-//! peers can choose the addresses and could otherwise provoke collisions.
+//! A hash table from IP addresses to small numbers, such as the indices of the addresses' entries
+//! in an array. Its hash function has a secret key, because peers can choose the addresses and
+//! could otherwise provoke collisions.
 
 use core::net::IpAddr;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
-/// A map from IP addresses to small numbers.
+/// A map from IP addresses to small numbers. Each address has one number.
 #[derive(Debug)]
 pub(crate) struct AddressTable {
     hasher: SipHasher13,

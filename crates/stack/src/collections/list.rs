@@ -1,11 +1,13 @@
-//! Doubly linked lists whose items are small numbers. One array stores the links of all items.
-//! Insertion, removal and the check for membership take constant time. Memory is allocated only
-//! when the array grows. An item is in at most one list at a time.
+//! Doubly linked lists whose items are small numbers, such as indices of sockets. One array,
+//! indexed by item, stores the links of all items. Insertion, removal and the check for membership
+//! take constant time. Memory is allocated only when the array grows. An item is in at most one
+//! list at a time.
 
 use super::give_back;
 use alloc::vec::Vec;
 
-/// Link value at either end of a list, where no item follows or precedes.
+/// Value of a link that leads to no item: `previous` of the item at the front, and `next` of the
+/// item at the back.
 const END: u32 = u32::MAX;
 /// Value of `previous` that marks an item as being in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
@@ -60,8 +62,8 @@ struct Node {
     next: u32,
 }
 
-/// The links between items. Any number of lists can share one array of links, if they have no item
-/// in common.
+/// The links between the items of all lists. Several lists can share this array of links, as long
+/// as no item is in two of them.
 #[derive(Debug)]
 pub(crate) struct Links {
     nodes: Vec<Node>,
@@ -79,8 +81,8 @@ impl Links {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Appends an item, which must be in no list. Only the code that appends to an empty list is
-    /// inlined, because lists are mostly empty at this call.
+    /// Appends an item at the back of `list`. The item must be in no list. Only the code for an
+    /// empty list is inlined, because `list` is mostly empty at this call.
     #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         debug_assert!(!self.contains(item), "an item is in one list at a time");
@@ -159,12 +161,12 @@ impl Links {
         })
     }
 
-    /// Frees the links of all items with a number of `length` or more. If such an item is still in
-    /// a list, keeps all links up to the highest item that is in a list.
+    /// Frees the links of the items whose number is at least `length`. If some of these items are
+    /// in a list, keeps the links up to the highest-numbered one of them.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
-        // This search for the highest item that is in a list begins at the end of the array. Apart
-        // from this item, it examines only nodes that are freed below.
+        // The search for the highest-numbered item that is in a list begins at the end of the
+        // array. So it examines only this item's node and nodes that are freed below.
         let length = length.min(self.nodes.len());
         let in_list = |node: &Node| node.previous != OUTSIDE;
         let last = self.nodes[length..].iter().rposition(in_list);

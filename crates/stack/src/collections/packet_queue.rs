@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Number of bytes that each packet counts in addition to its length. Without them, the limit would
-/// not bound the number of empty packets.
+/// Number of bytes charged for each packet in addition to its length. Without this charge, any
+/// number of empty packets would fit into a queue.
 const OVERHEAD: usize = 64;
 
 /// Maximum number of buffers in the free list.
@@ -22,14 +22,14 @@ pub(crate) struct PacketQueue<T> {
 }
 
 impl<T> PacketQueue<T> {
-    /// Creates an empty queue with a limit of `limit` bytes. Each packet counts as its length and
-    /// [`OVERHEAD`].
+    /// Creates an empty queue whose packets may together cost `limit` bytes. Each packet costs its
+    /// length plus [`OVERHEAD`].
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
-    /// Creates an empty queue with a limit of `limit` bytes, or with a larger limit if a packet of
-    /// `length` bytes would not fit.
+    /// Creates an empty queue with a limit of `limit` bytes. If a packet of `length` bytes would
+    /// not fit into it, the limit is larger: just enough for this packet.
     pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
         let least = length + OVERHEAD;
         Self::new(if limit > least { limit } else { least })
@@ -40,8 +40,8 @@ impl<T> PacketQueue<T> {
         self.limit.saturating_sub(OVERHEAD)
     }
 
-    /// Appends a packet of `length` bytes, which `write` fills. Returns false without calling
-    /// `write` if the queue is full.
+    /// Appends a packet of `length` bytes, whose content `write` fills in. If the packet would
+    /// exceed the limit of the queue, returns false without calling `write`.
     pub(crate) fn push_with(
         &mut self,
         tag: T,
@@ -71,7 +71,7 @@ impl<T> PacketQueue<T> {
         bytes + count * OVERHEAD <= self.limit
     }
 
-    /// Appends a copy of a packet. Returns false if the queue is full.
+    /// Appends a copy of a packet. Returns false if the packet would exceed the limit of the queue.
     pub(crate) fn push(&mut self, tag: T, packet: &[u8]) -> bool {
         self.push_with(tag, packet.len(), |bytes| bytes.copy_from_slice(packet))
     }
@@ -81,8 +81,8 @@ impl<T> PacketQueue<T> {
         self.packets.front().map(|(tag, packet)| (tag, packet.as_slice()))
     }
 
-    /// Removes and returns the packet at the front, with its tag. The caller should return the
-    /// buffer by [`PacketQueue::recycle`].
+    /// Removes and returns the packet at the front, with its tag. When the caller no longer needs
+    /// the packet, it should pass the buffer to [`PacketQueue::recycle`].
     pub(crate) fn pop(&mut self) -> Option<(T, Vec<u8>)> {
         let (tag, packet) = self.packets.pop_front()?;
         self.cost -= packet.len() + OVERHEAD;
@@ -96,7 +96,8 @@ impl<T> PacketQueue<T> {
         }
     }
 
-    /// Puts a buffer on the free list, so that a later packet needs no allocation.
+    /// Puts a buffer on the free list, so that a later packet needs no allocation. Frees the buffer
+    /// if the list is full.
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(buffer);

@@ -5,9 +5,9 @@ use super::{KEPT, give_back};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The key of a value: its index, and the generation of its slot. One 64-bit word contains both
-/// numbers, because a key is often loaded just after it was stored, and two separate stores would
-/// prevent store-to-load forwarding.
+/// The key of a value: its index, and the generation of its slot. Both numbers are in one 64-bit
+/// word, because a key is often loaded just after it was stored. With two separate stores, the
+/// processor could not forward the stored data to this load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -41,13 +41,14 @@ impl fmt::Debug for Key {
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     /// Indices of free slots, as a stack: the index at the end is used next. After
-    /// [`Slab::shrink`], this list can contain indices of slots that no longer exist, or that are
-    /// in use again. [`Slab::insert`] skips these indices.
+    /// [`Slab::shrink`], this list can also contain indices of slots that were removed, or that
+    /// were removed and are in use again. [`Slab::insert`] skips these indices.
     free: Vec<u32>,
     /// Number of values.
     values: usize,
-    /// The generation of a new slot. Invariant: it is later than the generation of every key whose
-    /// slot no longer exists. Such a key therefore never finds the value of a new slot.
+    /// The generation with which the next new slot begins. Invariant: it is later than the
+    /// generation of every key whose slot no longer exists. Such a key therefore never finds the
+    /// value of a new slot.
     generation: u32,
 }
 
@@ -63,8 +64,8 @@ impl<T> Slab<T> {
         Self { slots: Vec::new(), free: Vec::new(), values: 0, generation: 0 }
     }
 
-    /// Stores a value, and returns its key. Uses the slot that was freed last, because it is most
-    /// likely in the processor's cache.
+    /// Stores a value, and returns its key. Reuses the slot that was freed most recently, because
+    /// that slot is most likely in the processor's cache.
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let index = loop {
             match self.free.pop() {
@@ -91,8 +92,8 @@ impl<T> Slab<T> {
 
     /// Removes the free slots at the end of the slab, if more than three quarters of all slots are
     /// free. Returns the number of slots that remain, or `None` if no slot was removed. The search
-    /// for the end begins at the last slot, and examines only slots that are then removed. So the
-    /// amortised cost per removal is constant.
+    /// for the last used slot runs backwards from the end, so it passes only slots that are then
+    /// removed. The amortised cost per removal is therefore constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
@@ -105,9 +106,9 @@ impl<T> Slab<T> {
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
         self.generation = self.generation.max(latest);
         give_back(&mut self.slots);
-        // Each of the `length` remaining slots needs at most one entry in `free`. All other entries
-        // are duplicates, or refer to slots that were removed or are in use. So `retain` and
-        // `dedup` remove more than half of the entries.
+        // Each of the `length` remaining slots needs at most one entry in `free`, which has more
+        // than twice as many entries. The other entries are duplicates, or refer to slots that were
+        // removed or are in use. So `retain` and `dedup` remove more than half of the entries.
         if self.free.len() > 2 * length + KEPT {
             let slots = &self.slots;
             let is_free = |slot: &Slot<T>| slot.content.is_none();
@@ -252,8 +253,8 @@ mod tests {
                     model.remove(&key);
                     removed.push(key);
                     prop_assert_eq!(slab.remove(key.index()), Some(number));
-                    // `shrink` frees slots only above a threshold, which this small slab would
-                    // hardly ever reach. So the test frees them directly.
+                    // `shrink` frees slots only if the slab has more than 64 of them, which happens
+                    // hardly ever in this test. So the test calls the function that frees them.
                     slab.give_back_slots();
                 }
                 prop_assert_eq!(slab.len(), model.len());

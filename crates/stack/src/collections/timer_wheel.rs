@@ -2,14 +2,14 @@
 //!
 //! The wheel has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of
 //! each higher level spans all slots of the level below. The number of a tick is split into nine
-//! digits of 6 bits, one for each level. A timer is at the level of the highest digit in which the
-//! tick of its deadline differs from the current tick. The timer moves to lower levels as its
-//! deadline approaches, at most nine times. All levels together span 2^64 nanoseconds.
+//! digits of 6 bits, one for each level. The level of a timer is that of the highest digit in which
+//! the tick of its deadline differs from the current tick. The timer moves to lower levels as its
+//! deadline approaches, so it moves at most nine times. All levels together span 2^64 nanoseconds.
 //!
 //! Timers are armed lazily: to postpone a deadline, the owner of a timer does not touch the wheel.
 //! The timer expires at the old deadline, and then its owner arms it again for the present
-//! deadline. This pays off because nearly every segment postpones a transport timer, and hardly any
-//! of these timers expires.
+//! deadline. This saves work, because nearly every segment postpones a transport timer, and hardly
+//! any of these timers expires.
 
 use crate::collections::give_back;
 use crate::collections::list::{Links, List};
@@ -103,8 +103,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Arms timer `id` to expire at `deadline`, unless the timer is already armed for an earlier
-    /// time.
+    /// Arms timer `id` to expire at `deadline`. If the timer is already armed for an earlier time,
+    /// it keeps that time.
     #[inline]
     pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {
@@ -112,8 +112,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Moves a timer to an earlier deadline. The earliest deadline can only become earlier, so no
-    /// search for the next timer is needed.
+    /// Moves a timer to an earlier deadline. [`TimerWheel::next`] can thus only become earlier, so
+    /// it is updated without a search for the next timer.
     #[inline(never)]
     fn move_earlier(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
@@ -121,7 +121,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = self.next.min(Instant::from_nanos(start << TICK_BITS));
     }
 
-    /// Arms timer `id` to expire at `deadline`, and replaces its previous deadline.
+    /// Arms timer `id` to expire at `deadline`, whether its previous deadline was earlier or later.
+    /// [`Instant::NEVER`] disarms the timer.
     pub(crate) fn set(&mut self, id: Id, deadline: Instant) {
         if deadline == Instant::NEVER {
             self.disarm(id);
@@ -184,8 +185,8 @@ impl<Id: TimerId> TimerWheel<Id> {
 
     /// Returns a time before which no timer expires; [`Instant::NEVER`] if no timer is armed. The
     /// time is the start of the slot of the next timer, so it can be earlier than the deadline of
-    /// this timer. A call of [`TimerWheel::expire`] at this time moves the timer to a lower level,
-    /// and thus makes the next value more exact.
+    /// this timer. A call of [`TimerWheel::expire`] at this time moves the timer to a lower level
+    /// with shorter slots. This method then returns a time closer to the deadline.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
@@ -222,8 +223,8 @@ impl<Id: TimerId> TimerWheel<Id> {
     }
 
     /// Returns the level, the index and the first tick of the earliest occupied slot. This slot is
-    /// on the lowest occupied level, because the ticks of timers on that level differ from the
-    /// current tick only in the lowest digits.
+    /// on the lowest occupied level: deadlines on that level differ from the current tick in lower
+    /// digits than deadlines on the levels above.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();
@@ -241,10 +242,10 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Moves the timers of a slot, whose first tick has been reached, to lower levels. If the slot
-    /// contains a single timer, no other timer expires before this timer. The current tick then
-    /// advances to the deadline of this timer (at most to `tick`), so that the timer skips the
-    /// lower levels.
+    /// Empties a slot whose first tick has been reached, and moves its timers to lower levels. If
+    /// the slot contains a single timer, no other timer expires before this timer. The current tick
+    /// then advances to the deadline of this timer, but not beyond `tick`. The timer thus skips
+    /// levels through which it would otherwise move one by one.
     fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
@@ -257,8 +258,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Puts a timer, which must be in no list, into the slot of `deadline`. Returns the first tick
-    /// of this slot.
+    /// Puts a timer, which must be in no list, into the slot of `deadline`, and returns the first
+    /// tick of this slot. If the tick of `deadline` has been reached, puts the timer into `due`,
+    /// and returns the current tick.
     #[inline(always)]
     fn place(&mut self, id: u32, deadline: Instant) -> u64 {
         #[cfg(test)]
@@ -294,7 +296,8 @@ impl Place {
     }
 }
 
-/// Returns the number of the first tick that does not begin before `deadline`.
+/// Returns the number of the tick at which a timer with this deadline expires: the first tick that
+/// does not begin before `deadline`.
 fn tick_of(deadline: Instant) -> u64 {
     deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK)
 }

@@ -2,7 +2,8 @@
 
 use linerate_units::{Duration, Instant};
 
-/// A limit of the rate at which a host sends packets of one kind.
+/// A limit of the rate at which a host sends packets of one kind, in answer to packets of its
+/// peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Maximum number of packets per second in the long run. Zero permits no packets at all,
@@ -16,10 +17,11 @@ pub struct RateLimit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     interval: Duration,
-    /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most `depth` after
+    /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most this time after
     /// the `now` of the most recent call of [`TokenBucket::take`].
     depth: Duration,
-    /// Time at which the bucket will be full if no further token is taken.
+    /// Time at which the bucket will be full if no further token is taken. Until then, one token is
+    /// missing for each `interval` that remains.
     full_at: Instant,
 }
 

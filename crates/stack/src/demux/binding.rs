@@ -53,8 +53,8 @@ enum Family {
 }
 
 impl Binding {
-    /// The binding of a forwarder's listener. This binding matches no packet: segments reach the
-    /// listener through its forwarder.
+    /// The binding of a forwarder's listener. It matches no packet, because the listener gets its
+    /// segments from the forwarder and not from the table of listeners.
     pub(crate) const NONE: Self =
         Self::to_flow(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
 
@@ -96,8 +96,8 @@ impl Binding {
         self
     }
 
-    /// Returns a binding with the same address and a free port. This is the port of the binding, or
-    /// if that port is zero, a port that `ports` selects.
+    /// Returns a copy of the binding with a free port. A port that is not zero stays unchanged, and
+    /// must be free. Port zero is replaced by a free port that `ports` selects.
     ///
     /// # Errors
     /// [`Error::AddressInUse`] if the port of the binding is taken; [`Error::PortsExhausted`] if
@@ -120,7 +120,8 @@ impl Binding {
     }
 
     /// Returns the local address and port as in packet headers, so never an IPv4-mapped IPv6
-    /// address. If [`Binding::has_both_versions`], the address `::` includes all IPv4 addresses.
+    /// address. If [`Binding::has_both_versions`], the address `::` stands for all IPv4 and IPv6
+    /// addresses.
     pub(crate) const fn local(&self) -> SocketAddr {
         self.local
     }
@@ -140,7 +141,7 @@ impl Binding {
         matches!(self.family, Family::Ipv6 { .. })
     }
 
-    /// Returns whether an IPv6 socket excludes IPv4 (`IPV6_V6ONLY`); `None` for an IPv4 socket,
+    /// Returns whether the socket excludes IPv4 (`IPV6_V6ONLY`). Returns `None` for an IPv4 socket,
     /// which does not have this option.
     pub(crate) const fn only_v6(&self) -> Option<bool> {
         match self.family {

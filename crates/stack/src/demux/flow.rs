@@ -16,8 +16,8 @@ pub(crate) enum Hosts {
 impl Hosts {
     /// Creates a pair from the addresses of the local and the remote host.
     ///
-    /// Callers refuse addresses of different IP versions. As a safeguard, addresses of different
-    /// versions are converted to a pair of IPv6 addresses that no packet contains.
+    /// Both addresses must be of one IP version, which the callers check. As a safeguard, addresses
+    /// of different versions become a pair of IPv6 addresses that no packet contains.
     pub(crate) fn new(local: IpAddr, remote: IpAddr) -> Self {
         match (local, remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
@@ -168,9 +168,9 @@ impl Flow {
         u16::from_be_bytes([a, b])
     }
 
-    /// Returns the hash of the flow by `hasher`. Writes the flow as a few integers of fixed sizes.
-    /// The compiler then knows how many bytes the hasher buffers, and omits the checks for buffered
-    /// bytes.
+    /// Returns the hash of the flow by `hasher`. The flow is written to the hasher as a few
+    /// integers of fixed sizes. The compiler then knows how many bytes the hasher has buffered, and
+    /// omits the checks for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
         // Each IP version has its own sequence of writes. The compiler therefore knows before each
@@ -223,12 +223,12 @@ pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
 pub(crate) struct FlowHash(pub(crate) u32);
 
 impl FlowHash {
-    /// The value for packets that have no flow.
+    /// The value for frames that have no flow, because they contain no TCP segment.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Widens the hash to the 64 bits that the table expects. Both the upper and the lower 32 bits
-    /// are this hash, because the table uses both: it selects a bucket by the lower bits, and
-    /// compares tags taken from the upper bits.
+    /// Widens the hash to the 64 bits that the table expects: both halves are this hash. The table
+    /// selects a bucket by the lower half, and compares tags taken from the upper half, so both
+    /// halves must vary.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

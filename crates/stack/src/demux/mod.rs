@@ -29,12 +29,13 @@ struct Entry {
     socket: u32,
 }
 
-/// The entry that prefetch has replaced in the one-entry cache, for [`Demux::restore`].
+/// The former content of the one-entry cache, which prefetch has replaced. [`Demux::restore`] puts
+/// it back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
-/// A table entry for one IP version, of the smallest possible size. The size matters, because the
-/// entry is a large part of the memory of an idle connection.
+/// A table entry for one IP version, whose addresses take `HOSTS` bytes. It is as small as
+/// possible, because it is a large part of the memory of an idle connection.
 #[derive(Clone, Copy, Debug)]
 struct Packed<const HOSTS: usize> {
     hosts: [u8; HOSTS],
@@ -61,9 +62,9 @@ impl Packed<32> {
     }
 }
 
-/// Shrinks a table if less than an eighth of its capacity is used. Shrinking moves the remaining
-/// entries. At that point, more entries were removed than remain, so the amortised cost of a
-/// removal is constant.
+/// Shrinks a table to twice its length if less than an eighth of its capacity is used. Shrinking
+/// moves the remaining entries. Since the capacity last changed, more entries were removed than
+/// remain, so the amortised cost of a removal is constant.
 #[inline]
 fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.capacity() > 8 * table.len() + KEPT {
@@ -72,8 +73,8 @@ fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     }
 }
 
-/// The hash tables, one for each IP version. In a single table for both versions, each IPv4 entry
-/// would take as much memory as an IPv6 entry.
+/// The hash tables, one for each IP version. If both versions shared a table, each IPv4 entry would
+/// take as much memory as an IPv6 entry.
 #[derive(Debug)]
 struct Tables {
     ipv4: HashTable<Packed<8>>,
@@ -186,8 +187,8 @@ impl Demux {
         Some(socket)
     }
 
-    /// Returns the socket of `flow` if the flow is in the one-entry cache. This lookup is not
-    /// counted; a caller that handles the packet must count it.
+    /// Returns the socket of `flow` if the flow is in the one-entry cache. Does not count this
+    /// lookup in the statistics; a caller that then handles the packet must count it.
     #[inline]
     pub(crate) fn last(&self, flow: &Flow) -> Option<u32> {
         match &self.last {
@@ -219,8 +220,8 @@ impl Demux {
         self.last(flow).or_else(|| self.table.find(hash(&self.hasher, flow), flow))
     }
 
-    /// Returns whether the table does not contain `flow`. Stores the hash of the flow, because an
-    /// insertion is likely to follow.
+    /// Returns whether the table does not contain `flow`. If so, an insertion of `flow` is likely
+    /// to follow, so the hash of the flow is stored for it.
     #[inline]
     pub(crate) fn is_free(&mut self, flow: &Flow) -> bool {
         self.table.is_empty() || self.is_absent_from_table(flow)
@@ -273,9 +274,10 @@ impl Demux {
     }
 
     /// Looks up the flows of all frames of the batch, and calls `look` for each socket that is
-    /// found. `look` prefetches the socket, and returns whether its packets may use the flow cache.
-    /// Returns false, without any lookup, if all frames of the batch belong to one run; otherwise
-    /// returns true.
+    /// found. `look` prefetches the socket, and returns whether its packets may use the flow cache;
+    /// if not, the found socket is discarded. If all frames of the batch belong to one flow,
+    /// returns false without any lookup, because the one-entry cache suffices. Otherwise returns
+    /// true.
     pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {
@@ -297,9 +299,9 @@ impl Demux {
         true
     }
 
-    /// Advances to the next frame of the announced batch, whose flow is `flow`. If the prefetch has
-    /// found the socket of this flow, and the one-entry cache holds another flow, replaces the
-    /// cache entry. Returns the replaced entry, or `None` if the cache was not changed.
+    /// Advances to the next frame of the announced batch, whose flow is `flow`. Puts the flow into
+    /// the one-entry cache, if the prefetch has found its socket and the cache contains another
+    /// flow. Returns the former content of the cache, or `None` if the cache was not changed.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
@@ -315,7 +317,8 @@ impl Demux {
         self.last = before.0;
     }
 
-    /// Returns whether the next frame of the batch belongs to another flow than the current frame.
+    /// Returns whether the batch has a next frame, and that frame belongs to another flow than the
+    /// current frame.
     pub(crate) fn is_last_of_run(&self) -> bool {
         self.prefetch.changes()
     }
@@ -341,7 +344,7 @@ impl Demux {
     }
 
     /// Returns the hash of `flow`. Reuses the stored hash if `flow` is the flow that was hashed
-    /// last.
+    /// most recently.
     pub(crate) fn hash(&mut self, flow: &Flow) -> FlowHash {
         if let Some((known, hash)) = &self.hashed
             && known == flow

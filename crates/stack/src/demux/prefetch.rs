@@ -3,8 +3,9 @@
 //! With very many connections, hardly any connection is in the processor's caches. Each frame then
 //! waits for three cache misses, one after the other: on the flow table, on the socket and on the
 //! connection. If the flows of all frames are looked up first, and their connections are
-//! prefetched, these cache misses overlap. Each frame then hits the one-entry cache of the flow
-//! table, as frames of a single flow do.
+//! prefetched, these cache misses overlap. The result of each lookup is then put into the one-entry
+//! cache of the flow table just before its frame is handled. Each frame thus hits this cache, as if
+//! all frames belonged to a single flow.
 //!
 //! A prefetched lookup is only a prediction: it is used only if its flow equals the flow of the
 //! frame that is handled.
@@ -14,8 +15,8 @@ use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::{PlainPacket, V4, V6};
 
-/// Minimum number of connections for prefetching. Fewer connections stay in the processor's caches
-/// without prefetching.
+/// Minimum number of connections for prefetching. With fewer connections, their memory stays in the
+/// processor's caches anyway.
 pub(crate) const MANY: usize = 16;
 
 /// A run: consecutive frames of a batch that belong to one flow.
@@ -36,7 +37,7 @@ pub(crate) struct LookupPrefetch {
     runs: Vec<FlowRun>,
     /// Index of the run that follows the current one.
     next: usize,
-    /// Number of frames of the current run that follow the current frame.
+    /// Number of frames that follow the current frame in its run.
     remaining: usize,
 }
 
@@ -61,8 +62,8 @@ impl LookupPrefetch {
         &mut self.runs
     }
 
-    /// Advances to the next frame. Returns a run if this frame is the first frame of the run,
-    /// otherwise `None`.
+    /// Advances to the next frame. If it is the first frame of a run, returns this run; otherwise
+    /// returns `None`.
     pub(crate) fn step(&mut self) -> Option<FlowRun> {
         if self.remaining > 0 {
             self.remaining -= 1;
@@ -74,12 +75,14 @@ impl LookupPrefetch {
         Some(run)
     }
 
-    /// Returns whether the next frame begins another run.
+    /// Returns whether the batch has a next frame, and that frame belongs to another run than the
+    /// current frame.
     pub(crate) fn changes(&self) -> bool {
         self.remaining == 0 && self.next < self.runs.len()
     }
 
-    /// Forgets the socket of a flow that was removed from the table.
+    /// Discards the sockets that were looked up for `flow`, because the flow was removed from the
+    /// table.
     pub(crate) fn forget_flow(&mut self, flow: &Flow) {
         for run in &mut self.runs[self.next..] {
             if run.flow.as_ref() == Some(flow) {

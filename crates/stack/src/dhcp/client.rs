@@ -16,18 +16,19 @@ use siphasher::sip::SipHasher24;
 const FIRST_DELAY: Duration = Duration::from_secs(4);
 /// Maximum number of doublings of the retransmission delay, which limits the delay to 64 seconds.
 const MAX_DOUBLINGS: u32 = 4;
-/// Number of unanswered requests for an offered address after which the client looks for servers
-/// again.
+/// Number of requests for an offered address after which the client, if all were unanswered, looks
+/// for servers anew.
 const MAX_REQUESTS: u32 = 4;
-/// Number of unanswered requests for the previous address after which the client gives up this
-/// address and looks for servers.
+/// Number of requests for the previous address after which the client, if all were unanswered,
+/// gives up this address and looks for servers.
 const MAX_REBOOT_REQUESTS: u32 = 2;
 /// Minimum time between two requests to extend a lease (RFC 2131 §4.4.5).
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
-/// Time for which the client waits for an ARP reply from another host that uses the leased address.
+/// Time for which the client waits for an ARP reply after its ARP probe. A reply shows that another
+/// host uses the leased address.
 const PROBE_TIME: Duration = Duration::from_secs(1);
-/// Time for which the host keeps an address after its release. In this time, the host sends the
-/// DHCPRELEASE, whose source is this address.
+/// Time for which the host keeps an address after its release, so that it can send the DHCPRELEASE,
+/// whose source is this address.
 const RELEASE_TIME: Duration = Duration::from_millis(100);
 /// Time for which the client waits before it looks for servers again, after another host turned out
 /// to use the leased address (RFC 2131 §3.1, step 5).
@@ -77,7 +78,7 @@ pub(crate) enum DhcpAction {
     /// Ask by ARP whether another host uses the address.
     Probe(Ipv4Addr),
     /// Use the address and the parameters of the lease. After a renewal, the host already uses
-    /// them, and only notes the new times of the lease.
+    /// them, so that only the times of the lease have changed.
     Configure(DhcpLease),
     /// Stop using the address and the parameters of the lease.
     Remove(DhcpLease),
@@ -94,8 +95,9 @@ pub(crate) struct DhcpClient {
     /// Time from which the `secs` field counts: the beginning of the current attempt to get an
     /// address, of RENEWING, or of REBINDING.
     began: Instant,
-    /// The `secs` field of the last DHCPDISCOVER. The following DHCPREQUEST has the same value, so
-    /// that relays forward it to the same servers (RFC 2131 §3.1, step 3).
+    /// The `secs` field of the most recent DHCPDISCOVER. The DHCPREQUEST that follows it has an
+    /// equal value, so that relays forward it to the servers that received the DHCPDISCOVER (RFC
+    /// 2131 §3.1, step 3).
     discovered_secs: u16,
     /// Time at which the client sent its most recent request. If a server grants the request, the
     /// lease time counts from this time.
@@ -103,7 +105,8 @@ pub(crate) struct DhcpClient {
     /// Number of transmissions of the current message.
     sent: u32,
     /// Number of restarts since a lease was last granted. A restart follows, for example, a
-    /// DHCPNAK. Each restart is delayed longer than the previous restart.
+    /// DHCPNAK. The first restart is immediate, and the second is delayed by four seconds. Each
+    /// further delay is twice the previous delay, up to 64 seconds.
     setbacks: u32,
     next: Instant,
     /// The lease in use, or the lease whose address is being probed.
@@ -171,7 +174,8 @@ impl DhcpClient {
     }
 
     /// Begins to get an address, from the state INIT or INIT-REBOOT. If the configuration asks for
-    /// desynchronisation, the first call only starts a random delay (RFC 2131 §4.4.1).
+    /// desynchronisation, the first call sends nothing but sets a random delay, after which the
+    /// client begins (RFC 2131 §4.4.1).
     fn begin(&mut self, now: Instant) -> Vec<DhcpAction> {
         if core::mem::take(&mut self.config.desynchronize) {
             self.next = now + Duration::from_secs(1) + self.draw(Duration::from_secs(9));
@@ -264,9 +268,9 @@ impl DhcpClient {
         }
     }
 
-    /// Handles a message from a server. Returns `None` if the client ignores the message, because
-    /// it does not match the present state or contains no usable lease. `probes` says whether the
-    /// link has ARP, so that the client can probe an address.
+    /// Handles a message from a server. Returns `None` if the client ignores the message: it
+    /// answers no message of this exchange, does not fit the present state, or contains no usable
+    /// lease. `probes` says whether the link has ARP, so that the client can probe an address.
     pub(crate) fn handle_message(
         &mut self,
         now: Instant,
@@ -334,8 +338,9 @@ impl DhcpClient {
         Vec::from([DhcpAction::Configure(lease)])
     }
 
-    /// Returns to the state INIT, such as after a DHCPNAK. The delay grows with each restart, so
-    /// that a server cannot make the client send messages continuously.
+    /// Returns to the state INIT, for example after a DHCPNAK, and schedules a new attempt. The
+    /// delay before this attempt grows with each restart, so that a server which refuses every
+    /// request cannot make the client send continuously.
     fn restart(&mut self, now: Instant) -> Vec<DhcpAction> {
         let delay = match self.setbacks {
             0 => Duration::ZERO,
@@ -348,7 +353,7 @@ impl DhcpClient {
     }
 
     /// Handles an ARP packet which has shown that another host uses `address`. If the client is
-    /// probing this address, declines the lease. Otherwise returns no actions.
+    /// probing this address, declines the lease. In every other state, returns no actions.
     pub(crate) fn handle_conflict(&mut self, now: Instant, address: Ipv4Addr) -> Vec<DhcpAction> {
         let is_probed = self.state == State::Probing
             && self.lease.as_ref().is_some_and(|it| it.own() == address);

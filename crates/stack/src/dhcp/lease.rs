@@ -12,10 +12,10 @@ use linerate_wire::{IpCidr, Ipv4Cidr};
 const MAX_ADDRESSES: usize = 8;
 /// Lease time in seconds that means an infinite lease (RFC 2131 §3.3).
 const INFINITE: u32 = u32::MAX;
-/// Minimum duration of a lease in seconds. If a server grants a shorter lease, the client assumes
-/// this duration, because it would otherwise renew the lease continuously.
+/// Minimum duration of a lease in seconds. A shorter lease counts as a lease of this duration,
+/// because the client would otherwise renew it continuously.
 const SHORTEST: u32 = 4;
-/// Minimum MTU that the MTU option may contain, in bytes (RFC 2132 §5.1).
+/// Minimum MTU in bytes that the server may announce in the MTU option (RFC 2132 §5.1).
 const SMALLEST_MTU: u16 = 68;
 
 /// A DHCP lease: an address for a limited time, and the other parameters that the server has sent.
@@ -48,7 +48,7 @@ pub struct DhcpLease {
 }
 
 impl DhcpLease {
-    /// Reads the lease from a message of a server, which answers a request that the client sent at
+    /// Reads the lease from `message`, in which a server answers a request that the client sent at
     /// `since`. Returns `None` unless the message contains a usable address, a lease time and a
     /// server identifier.
     pub(crate) fn read(message: &DhcpMessage<'_>, since: Instant) -> Option<Self> {
@@ -112,9 +112,9 @@ impl DhcpLease {
     }
 }
 
-/// Returns T1, T2 and the end of a lease of `seconds` seconds. T1 and T2 are the times that the
-/// server has sent. A missing time has its default value. If T1, T2 and the end are not in this
-/// order, both T1 and T2 have their default values (RFC 2131 §4.4.5).
+/// Returns T1, T2 and the end of a lease of `seconds` seconds. T1 and T2 are taken from `message`,
+/// or have their default values if the message does not contain them. If T1, T2 and the end are not
+/// in ascending order, both T1 and T2 have their default values (RFC 2131 §4.4.5).
 fn times(message: &DhcpMessage<'_>, since: Instant, seconds: u32) -> [Instant; 3] {
     if seconds == INFINITE {
         return [Instant::NEVER; 3];

@@ -7,12 +7,12 @@
 //! Neighbour Discovery, probing begins after a *delay* of five seconds, in which the progress of a
 //! connection can confirm the neighbour (RFC 4861 §7.3; module `unreachability`).
 //!
-//! The host sends at most one request per second to each neighbour. Exceptions are another interval
-//! that a router has set, and a neighbour that was evicted from a full cache and is requested anew.
-//! Unsolicited ARP packets and neighbour advertisements update existing entries, but create no
-//! entries. A neighbour that requests an address of this host gets an entry, because this host is
-//! about to send an answer to it. A valid router advertisement or redirect with a MAC address also
-//! creates an entry (RFC 4861 §6.3.4, §8.3).
+//! The host sends at most one request per second to each neighbour, unless a router has set another
+//! interval. A neighbour that was evicted from a full cache can be requested anew within the
+//! interval. Unsolicited ARP packets and neighbour advertisements update existing entries, but
+//! create no entries. A neighbour that requests an address of this host gets an entry, because this
+//! host is about to send an answer to it. A valid router advertisement or redirect with a MAC
+//! address also creates an entry (RFC 4861 §6.3.4, §8.3).
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.
@@ -51,7 +51,7 @@ pub struct NeighborLimits {
     /// never used, or else the least recently used entry.
     pub entries: usize,
     /// Maximum number of neighbours that have not answered yet. At the limit, the host sends no
-    /// request for another neighbour, and drops packets to it. Without this limit, packets with
+    /// request for further neighbours, and drops packets to them. Without this limit, packets with
     /// forged source addresses could provoke any number of requests.
     pub unresolved: usize,
     /// Maximum size of all packets that wait for the answer of one neighbour, in bytes. The default
@@ -71,8 +71,8 @@ impl Default for NeighborLimits {
 pub(crate) struct NeighborRequest {
     /// IP address of the neighbour to be resolved.
     pub(crate) address: IpAddr,
-    /// Last known MAC address, to which the request is sent; `None` if the request is to be
-    /// broadcast (ARP) or multicast (Neighbour Solicitation).
+    /// Last known MAC address, to which the request is sent. With `None`, the request is broadcast
+    /// (ARP) or multicast (Neighbour Solicitation).
     pub(crate) mac: Option<MacAddress>,
 }
 
@@ -94,7 +94,8 @@ struct Neighbor {
     /// MAC address of the neighbour. Invariant: it is zero exactly while `state` is
     /// [`State::Unresolved`].
     mac: MacAddress,
-    /// Whether the entry has ever been looked up.
+    /// Whether the entry was looked up since it was created. An entry that was never used is
+    /// evicted first.
     used: bool,
     /// Number of requests sent since the neighbour was last confirmed.
     requests_sent: u8,
@@ -211,8 +212,9 @@ impl Neighbors {
         Some(mac)
     }
 
-    /// Queues a packet until `address` is resolved. The caller must have looked up `address` just
-    /// before, without success.
+    /// Queues a packet until the MAC address of `address` is known. The caller has just looked up
+    /// `address` without success. So the neighbour has an entry, unless too many neighbours are
+    /// unresolved; without an entry, the packet is dropped.
     pub(crate) fn enqueue(&mut self, address: IpAddr, packet: &[u8]) {
         let entry = self.table.get(address).and_then(|index| self.entries.get_mut(index));
         let kept = entry.is_some_and(|entry| entry.queued.push((), packet));
@@ -272,9 +274,9 @@ impl Neighbors {
         }
     }
 
-    /// Notes that a connection through the neighbour `address` makes no progress. A reachable
-    /// neighbour that was not confirmed within the last second becomes stale, so that the next
-    /// packet to it starts probing.
+    /// Notes that a connection through the neighbour `address` makes no progress. If the neighbour
+    /// counts as reachable, but was not confirmed within the last second, it becomes stale. The
+    /// next packet to it then starts probing.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -318,15 +320,17 @@ impl Neighbors {
         Expired::default()
     }
 
-    /// Returns a time before which the state of no neighbour ends.
+    /// Returns the time at which [`Neighbors::take_due`] must be called: the state of no neighbour
+    /// ends before.
     #[inline]
     pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Removes and returns the next request to be sent. A probe is sent to the known MAC address,
-    /// except the last ARP probe before the neighbour is removed. That probe is broadcast, because
-    /// the IP address may have moved to another host.
+    /// Removes and returns the next request to be sent. Requests for an unresolved neighbour are
+    /// broadcast or multicast. A probe is sent to the known MAC address, except the final ARP probe
+    /// before the neighbour is removed. That probe is broadcast, because the IP address may have
+    /// moved to another host.
     pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
@@ -425,8 +429,8 @@ impl Neighbors {
     }
 
     /// Removes the oldest entry that was never used, or else the least recently used entry.
-    /// Unresolved entries are not removed. Other entries exist in a full cache, because the limit
-    /// of unresolved neighbours is lower than the limit of all neighbours.
+    /// Unresolved entries are not removed. A full cache always contains resolved entries, because
+    /// the limit of unresolved neighbours is lower than the limit of all neighbours.
     fn make_room(&mut self) {
         if let Some(index) = self.unused.first().or_else(|| self.used.first()) {
             self.counters.table_overflows += 1;

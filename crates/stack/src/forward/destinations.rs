@@ -7,7 +7,8 @@ use linerate_wire::IpCidr;
 /// A set of destinations: one network or all addresses, each with a range of ports or all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destinations {
-    /// The network of the addresses; `None` for all addresses of both IP versions.
+    /// The network that contains all addresses of the set; `None` if the set contains all IPv4 and
+    /// IPv6 addresses.
     network: Option<IpCidr>,
     first_port: u16,
     last_port: u16,

@@ -26,15 +26,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-/// A function of the application that decides about each new flow.
+/// The application's callback of a forwarder, which decides about each new flow.
 pub(crate) type Hook = Box<dyn FnMut(&Opening) -> Verdict + Send>;
 
 /// A forwarder: a set of destinations, and the function that decides about new flows to them.
 pub(crate) struct Forwarder {
     pub(crate) destinations: Destinations,
     pub(crate) options: ForwardOptions,
-    /// Index of the forwarder's listener. The queues of this listener hold the forwarder's
-    /// connections.
+    /// Index of the forwarder's listener, in whose SYN queue and accept queue the connections of
+    /// the forwarder wait.
     pub(crate) listener: u32,
     pub(crate) hook: Hook,
 }
@@ -49,9 +49,9 @@ impl fmt::Debug for Forwarder {
     }
 }
 
-/// The UDP flows of all forwarders. Each list is ordered by the time of a flow's last datagram,
-/// oldest first. At the limit, the oldest unanswered flow is evicted, so that a port scan does not
-/// end flows that are in use.
+/// The UDP flows of all forwarders, in three lists. Each list is ordered by the time of a flow's
+/// most recent datagram, oldest first. At the limit, the oldest unanswered flow is evicted, so that
+/// a port scan does not end flows that are in use.
 #[derive(Debug)]
 pub(crate) struct UdpFlows {
     /// Flows that were not yet reported to the application.
@@ -84,9 +84,9 @@ pub(crate) struct Forwarding {
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
-    /// UDP flows that the host has ended, and that must still be reported to the application.
-    /// Invariant: their number is at most the limit of UDP flows. This requires that the
-    /// application polls these events before the events of new flows.
+    /// UDP flows that the host has ended, and that must still be reported to the application. Their
+    /// number is at most the limit of UDP flows, as long as the application polls these events
+    /// before the events of new flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }

@@ -49,8 +49,8 @@ impl Opening {
 /// The decision of the application about a new flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Accept the flow. A TCP connection is put into the accept queue of the forwarder after its
-    /// handshake. A UDP flow is reported as [`ForwardEvent::Datagrams`].
+    /// Accept the flow. A TCP connection is put into the accept queue of the forwarder when its
+    /// handshake has completed. A UDP flow is reported as [`ForwardEvent::Datagrams`].
     Accept,
     /// Decide later. The host stores the SYN, reports it as [`ForwardEvent::Deferred`], and does
     /// not answer until the application decides. A UDP flow cannot be deferred, and is accepted.
@@ -95,7 +95,7 @@ pub struct ForwardOptions {
     /// Time without a datagram after which a UDP flow to a port below 1,024 ends. RFC 4787 §4.3
     /// permits a shorter time for these ports.
     pub udp_idle_well_known: Duration,
-    /// Limit of the receive queue, and of the send queue, of each UDP flow in bytes. Datagrams
+    /// Maximum size in bytes of each UDP flow's receive queue, and of its send queue. Datagrams
     /// count as described in [`crate::UdpOptions`].
     pub udp_queue_bytes: usize,
     /// The host's reaction to echo requests to the destinations of the forwarder.
@@ -122,8 +122,9 @@ pub enum ForwardEvent {
     /// call [`crate::Stack::forward_accept`], [`crate::Stack::forward_reject`] or
     /// [`crate::Stack::forward_drop`] later.
     Deferred(DeferredHandle, Opening),
-    /// A deferred handshake that needs no decision any more, because the client has given up or
-    /// newer deferred handshakes have replaced it. The handle is invalid from now on.
+    /// A deferred handshake about which the application need not decide any more. The client has
+    /// given up, or a newer deferred handshake has replaced it at the limit. The handle is invalid
+    /// from now on.
     Cancelled(DeferredHandle),
     /// A new UDP flow. Its socket is connected to the source of the flow, and the local address of
     /// the socket is the destination of the flow. The first datagram can be read from the socket.
@@ -150,7 +151,7 @@ pub struct ForwardStatistics {
     /// Number of SYNs and datagrams that were dropped: by decision of the application, because no
     /// socket could be created, or because a port of the datagram was zero.
     pub dropped: u64,
-    /// Number of retransmitted SYNs of deferred handshakes.
+    /// Number of SYNs that the clients of deferred handshakes have retransmitted.
     pub repeated: u64,
     /// Number of deferred handshakes that ended because the client gave up.
     pub cancelled: u64,

@@ -35,8 +35,8 @@ pub(crate) struct Records {
     /// Records that were reported to the application, oldest first.
     polled: List,
     /// Handshakes that were reported to the application, but ended before the application decided.
-    /// Their end must still be reported. Invariant: their number is at most the limit of records.
-    /// This requires that the application polls these events before the events of new handshakes.
+    /// Their end must still be reported. Their number is at most the limit of records, as long as
+    /// the application polls these events before the events of new handshakes.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 
@@ -56,7 +56,7 @@ impl Records {
         self.slab.len()
     }
 
-    /// Returns the number of records that were not yet reported to the application.
+    /// Returns the number of deferred handshakes that were not yet reported to the application.
     pub(crate) const fn fresh(&self) -> usize {
         self.fresh.len()
     }
@@ -82,8 +82,8 @@ impl Records {
         }
     }
 
-    /// Returns the oldest record that was not yet reported to the application, and marks it as
-    /// reported.
+    /// Returns the oldest record that was not yet reported to the application, with its handle, and
+    /// marks it as reported.
     pub(crate) fn poll(&mut self) -> Option<(DeferredHandle, &Deferred)> {
         let index = self.links.pop_front(&mut self.fresh)?;
         self.links.push_back(&mut self.polled, index);
@@ -99,13 +99,13 @@ impl Records {
     }
 
     /// Returns the index of the oldest record. Records are reported to the application in the order
-    /// of their arrival, so all reported records are older than the others.
+    /// of their arrival. So all reported records are older than those not yet reported.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.polled.first().or_else(|| self.fresh.first())
     }
 
-    /// Removes a record without an answer to the SYN. If the record was reported to the
-    /// application, its end will be reported, too.
+    /// Removes a record without an answer to the SYN. If the handshake was reported to the
+    /// application, notes that its end must be reported as well.
     pub(crate) fn cancel(&mut self, index: u32) {
         let Some(key) = self.slab.key(index) else { return };
         if self.remove(index).is_some_and(|record| record.is_polled) {

@@ -15,7 +15,8 @@ use linerate_wire::{
 /// Maximum number of pairs of destination and identifier in [`EchoFlows`].
 const FLOWS: usize = 64;
 
-/// The destinations and identifiers of recent echo requests, or of recent echo replies.
+/// The destinations and identifiers of recent echo requests, or of recent echo replies. At the
+/// limit, the oldest pair is forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
     flows: VecDeque<(IpAddr, u16)>,
@@ -175,8 +176,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the path MTU in bytes that the error implies. Returns `None` if the error reports no
-    /// MTU, or an implausible MTU.
+    /// Returns the path MTU in bytes that follows from the error. Returns `None` if the error is
+    /// not [`Problem::TooBig`], or if its MTU is implausible for the size of the quoted packet.
     pub(crate) fn mtu(&self) -> Option<usize> {
         let Problem::TooBig { mtu } = self.problem else { return None };
         let length_at = |bytes: &[u8], at: usize| {

@@ -102,8 +102,8 @@ impl InterfaceAddress {
         }
     }
 
-    /// Are all addresses with the prefix of this address on the link? A prefix from which an
-    /// address was autoconfigured need not be on the link (RFC 5942 §4).
+    /// Are all addresses with the prefix of this address on the link? False for autoconfigured
+    /// addresses, whose prefix need not be on the link (RFC 5942 §4).
     pub(crate) const fn covers_link(&self) -> bool {
         !matches!(self.origin, AddressOrigin::Stable | AddressOrigin::Temporary)
     }

@@ -1,7 +1,8 @@
 //! The addresses of an interface, with their states and lifetimes.
 //!
-//! The addresses in use have a separate list, to make one frequent check fast. The host compares
-//! the destination of every packet with them, unless the flow cache handles the packet.
+//! The addresses in use are stored a second time, in a list of their own. The host compares the
+//! destination of every packet with this list, unless the flow cache handles the packet, so the
+//! list must be fast to search.
 
 use crate::ip::address::{AddressOptions, AddressState, InterfaceAddress};
 use alloc::vec::Vec;
@@ -62,7 +63,8 @@ impl Addresses {
         is_new
     }
 
-    /// Sets the times at which an address becomes deprecated and is removed, and updates its state.
+    /// Sets the times at which an address becomes deprecated and is removed. If the address is in
+    /// use, its state becomes preferred or deprecated accordingly.
     pub(crate) fn renew(
         &mut self,
         now: Instant,
@@ -87,7 +89,8 @@ impl Addresses {
         self.set_state(address, AddressState::Tentative);
     }
 
-    /// Takes a tentative address into use, because no other host has it.
+    /// Takes a tentative address into use, because duplicate address detection has found no other
+    /// host with it.
     pub(crate) fn assign(&mut self, now: Instant, address: IpAddr) {
         let Some(own) = self.get(address) else { return };
         if own.state == AddressState::Tentative {

@@ -10,8 +10,8 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher24;
 
-/// Maximum number of times that another address is formed because the previous one was a duplicate:
-/// IDGEN_RETRIES of RFC 7217 §7, TEMP_IDGEN_RETRIES of RFC 8981 §3.8.
+/// Maximum number of times that the host forms another address in a prefix because the previous
+/// address was a duplicate: IDGEN_RETRIES of RFC 7217 §7, TEMP_IDGEN_RETRIES of RFC 8981 §3.8.
 pub(crate) const RETRIES: u8 = 3;
 /// Maximum preferred lifetime of a temporary address: TEMP_PREFERRED_LIFETIME of RFC 8981 §3.8.
 const TEMPORARY_PREFERRED: Duration = Duration::from_secs(86_400);
@@ -28,8 +28,8 @@ const TWO_HOURS: Duration = Duration::from_secs(7_200);
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Autoconfiguration {
-    /// Whether the host also forms temporary addresses. The host prefers temporary addresses as
-    /// source addresses of the connections that it opens (RFC 8981).
+    /// Whether the host forms temporary addresses in addition to stable addresses. If so,
+    /// connections that the host opens have a temporary source address if possible (RFC 8981).
     pub temporary_addresses: bool,
     /// The secret key of stable interface identifiers (RFC 7217 §5). If the secret and the MAC
     /// address do not change, the host gets the same address in a network after each start. With
@@ -134,8 +134,8 @@ pub(crate) fn valid_until(now: Instant, known: Instant, advertised: Option<Durat
 pub(crate) struct Formed {
     pub(crate) address: Ipv6Addr,
     pub(crate) origin: AddressOrigin,
-    /// Number of duplicates that were found before this address was formed (DAD_Counter of RFC
-    /// 7217).
+    /// Number of addresses of this prefix that were formed before this address and were duplicates
+    /// (DAD_Counter of RFC 7217).
     pub(crate) duplicates: u8,
     /// The latest times at which a temporary address is deprecated and removed.
     pub(crate) limits: Limits,
@@ -144,8 +144,8 @@ pub(crate) struct Formed {
     pub(crate) replace_at: Instant,
 }
 
-/// Upper bounds of the ends of the lifetimes of an address. They apply whatever lifetimes routers
-/// advertise.
+/// Upper bounds of the times at which an address becomes deprecated and is removed. They apply
+/// whatever lifetimes routers advertise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) preferred_until: Instant,
@@ -165,8 +165,8 @@ impl Limits {
     }
 }
 
-/// Returns the time between the formation of a new temporary address and the deprecation of the
-/// address that it replaces: REGEN_ADVANCE of RFC 8981 §3.8.
+/// Returns how long before the deprecation of a temporary address the next temporary address is
+/// formed: REGEN_ADVANCE of RFC 8981 §3.8.
 pub(crate) fn regeneration_advance(dad_transmits: u8, interval: Duration) -> Duration {
     Duration::from_secs(2) + interval * u64::from(RETRIES) * u64::from(dad_transmits)
 }
@@ -240,7 +240,7 @@ mod tests {
             // Case 2: a remaining lifetime of at most two hours is not shortened.
             (7_200, span(60), 7_200),
             (100, span(0), 100),
-            // Case 3: otherwise, the remaining lifetime becomes two hours.
+            // Case 3: a longer remaining lifetime than two hours is shortened to two hours.
             (10_000, span(60), 7_200),
             (10_000, span(7_200), 7_200),
         ] {

@@ -15,7 +15,7 @@ const ARP_PROBES: u8 = 3;
 /// (PROBE_MAX - PROBE_MIN of RFC 5227 §1.1).
 const ARP_PROBE_MIN: Duration = Duration::from_secs(1);
 const ARP_PROBE_SPREAD: Duration = Duration::from_secs(1);
-/// Time between the last ARP probe and the first announcement: ANNOUNCE_WAIT of RFC 5227 §1.1.
+/// Time between the final ARP probe and the first announcement: ANNOUNCE_WAIT of RFC 5227 §1.1.
 const ARP_ANNOUNCE_WAIT: Duration = Duration::from_secs(2);
 /// Number of announcements, and the time between two announcements: ANNOUNCE_NUM and
 /// ANNOUNCE_INTERVAL of RFC 5227 §1.1.
@@ -35,8 +35,8 @@ pub(crate) enum DetectionStep {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Detection has not begun. The random delay before the first probe counts from the next step,
-    /// because the current time is known only then.
+    /// Detection has not begun. The caller of `begin` does not pass the current time. So the random
+    /// delay before the first probe is drawn when the next step is taken, and counts from then on.
     New,
     /// The address is being probed. Contains the number of sent probes.
     Probing(u8),
@@ -97,7 +97,7 @@ impl Detections {
         self.interval = interval;
     }
 
-    /// Begins the detection of an address at the next timeout.
+    /// Begins the detection of an address as soon as the next step is taken.
     pub(crate) fn begin(&mut self, address: IpAddr) {
         self.begin_at(address, Instant::ZERO);
     }

@@ -56,8 +56,9 @@ impl Discovery {
         }
     }
 
-    /// Returns the time of the next change of this state; [`Instant::NEVER`] if no change is
-    /// pending.
+    /// Returns the time of the next change of this state: the expiry of a router, prefix or
+    /// redirect, the next router solicitation, or the replacement of a temporary address.
+    /// [`Instant::NEVER`] if no change is pending.
     pub(crate) fn next_change(&self) -> Instant {
         let replacement = self.formed.iter().map(|formed| formed.replace_at).min();
         self.routers

@@ -5,8 +5,8 @@ use crate::ready::Ready;
 use alloc::boxed::Box;
 use core::hint::cold_path;
 
-/// The egress of a socket's packets: an interface, or the queue of packets to the host itself. A
-/// single number encodes either. So one comparison finds out whether packets leave over the
+/// The egress of a socket's packets: an interface, or the queue of packets to the host itself. Both
+/// are encoded in one number. So a single comparison tells whether the packets leave over the
 /// interface that the host serves at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Egress(u16);
@@ -28,7 +28,7 @@ impl Egress {
     }
 
     /// Creates the egress for packets from the host to itself. `interface` is the number of the
-    /// interface that handles these packets.
+    /// interface to which the packets belong, although they do not leave over it.
     pub(crate) const fn local(interface: u16) -> Self {
         Self(interface | LOCAL)
     }
@@ -48,9 +48,10 @@ impl Egress {
         self.0 = interface | self.0 & LOCAL;
     }
 
-    /// Returns the ring in which a sender waits if its packets have this egress. `interface` is the
-    /// interface that the host serves at present, and `others` are all other interfaces. If the
-    /// interface of this egress no longer exists, returns the ring of `interface`.
+    /// Returns the ring of senders in which a socket with this egress waits to send. `interface` is
+    /// the interface that the host serves at present, `others` are all other interfaces, and
+    /// `local` is the ring of senders to the host itself. If the interface of this egress no longer
+    /// exists, returns the ring of `interface`.
     #[inline(always)]
     pub(crate) fn ring<'a>(
         self,

@@ -1,7 +1,7 @@
 //! The identification of packets that are sent in fragments (RFC 7739 §5.3). It is the sum of two
-//! numbers: a secret number for each pair of hosts, and a counter for each group of pairs. Because
-//! of the counter, an identification is not repeated soon. Because of the secret, the numbers for
-//! one destination reveal nothing about the numbers for another.
+//! numbers: a secret number, which is constant for each pair of hosts, and a counter, which a group
+//! of pairs shares. The counter prevents that an identification is repeated soon. Because of the
+//! secret, the identifications for one destination reveal nothing about those for another.
 
 use crate::demux::flow::Hosts;
 use crate::keys::Keys;
@@ -14,8 +14,8 @@ use siphasher::sip::{SipHasher13, SipHasher24};
 /// Number of groups. Each group of host pairs shares a counter.
 const GROUPS: usize = 256;
 
-/// Number of identifications of each group that count as recent. An ICMP error that quotes an older
-/// identification is assumed to be forged.
+/// Number of identifications of each group that count as recent. An ICMP error about a fragment is
+/// assumed to be forged if it quotes an older identification.
 const RECENT: u32 = 1_024;
 
 /// The generator of identifications of a host.

@@ -10,8 +10,8 @@ use linerate_wire::{
 /// The state of the packet that an interface is sending in fragments, if any.
 #[derive(Debug)]
 pub(crate) struct Fragmenter {
-    /// The whole packet; empty if no packet is being sent. The memory is reused for the next
-    /// packet.
+    /// The whole packet; empty if no packet is being sent. The allocation is reused for later
+    /// packets.
     packet: Vec<u8>,
     mac: MacAddress,
     /// The maximum size of a fragment with its headers, in bytes.
@@ -24,9 +24,10 @@ pub(crate) struct Fragmenter {
 /// The outcome of writing the next fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextFragment {
-    /// A fragment of this length in bytes was written, and further fragments follow.
+    /// A fragment of this length in bytes was written, and it is not the final fragment of the
+    /// packet.
     Written(usize),
-    /// The last fragment was written. It has this length in bytes.
+    /// The final fragment of the packet was written. It has this length in bytes.
     Last(usize),
     /// The packet cannot be fragmented.
     Failed,
@@ -88,7 +89,7 @@ impl Fragmenter {
     }
 
     /// Writes the next fragment of an IPv4 packet. Returns the length of the fragment, the length
-    /// of its payload, and whether it is the last fragment. Returns `None` if the packet cannot be
+    /// of its payload, and whether it is the final fragment. Returns `None` if the packet cannot be
     /// fragmented.
     fn write_ipv4(&self, into: &mut [u8]) -> Option<(usize, usize, bool)> {
         let packet = Ipv4Packet::parse(&self.packet).ok()?;
@@ -134,8 +135,9 @@ impl Fragmenter {
         Some((length, payload.len(), is_last))
     }
 
-    /// Returns the part of `payload` for the next fragment, and whether it is the last part. The
-    /// fragment has `before` bytes of headers; if these leave no room for payload, returns `None`.
+    /// Returns the part of `payload` for the next fragment, and whether this part ends the payload.
+    /// The fragment has `before` bytes of headers; if these leave no room for payload, returns
+    /// `None`.
     fn part<'a>(&self, payload: &'a [u8], before: usize) -> Option<(&'a [u8], bool)> {
         let rest = payload.get(self.next..)?;
         let room = self.mtu.checked_sub(before)?;

@@ -29,13 +29,13 @@ impl Filter {
         self.sources.contains(&source) != self.is_exclude
     }
 
-    /// Does the filter admit no source? This is the filter of a group without members.
+    /// Does the filter admit no source? A group without members has such a filter.
     pub(crate) fn admits_none(&self) -> bool {
         !self.is_exclude && self.sources.is_empty()
     }
 
-    /// Returns the filter that admits a source if at least one of `filters` admits this source (RFC
-    /// 3376 §3.2).
+    /// Returns the union of `filters`: the filter that admits exactly the sources that at least one
+    /// of `filters` admits (RFC 3376 §3.2).
     pub(crate) fn union<'a>(filters: impl Iterator<Item = &'a Self> + Clone) -> Self {
         let mut excluding = filters.clone().filter(|filter| filter.is_exclude);
         let mut included: BTreeSet<IpAddr> = filters
@@ -61,7 +61,8 @@ mod tests {
         Filter { is_exclude, sources }
     }
 
-    /// The union of the filters in each example of RFC 3376 §3.2 is the union that the RFC states.
+    /// For each example of RFC 3376 §3.2, the union of the filters is the union that the RFC
+    /// states.
     #[test]
     fn the_union_is_that_of_the_rfc() {
         let union = |filters: &[Filter]| Filter::union(filters.iter());

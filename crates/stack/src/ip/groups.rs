@@ -11,10 +11,10 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{GroupQuery, GroupRecordKind, GroupVersion, igmp, ipv6_multicast};
 use siphasher::sip::SipHasher24;
 
-/// Default number of times that the report of a membership change is transmitted. Routers can set
+/// Number of times that the report of a membership change is transmitted, until a router sets
 /// another number (Robustness Variable, RFC 3376 §8.1).
 const ROBUSTNESS: u8 = 2;
-/// Default interval of general queries, which routers can set (RFC 3376 §8.2).
+/// Interval of general queries, until a router sets another interval (RFC 3376 §8.2).
 const QUERY_INTERVAL: Duration = Duration::from_secs(125);
 /// Maximum interval between two transmissions of the report of a change (RFC 3376 §8.11, RFC 3810
 /// §9.11).
@@ -37,15 +37,16 @@ pub(crate) struct GroupLimits {
 pub(crate) enum MembershipChange {
     /// Join the group, and receive from all sources.
     Join,
-    /// Receive from this source as well. Joins the group if necessary.
+    /// Receive from this source, in addition to the sources of earlier changes. Joins the group if
+    /// necessary.
     JoinSource(IpAddr),
     /// Leave the group.
     Leave,
-    /// Stop receiving from this source. The membership must be one that receives only from listed
-    /// sources.
+    /// Stop receiving from this source. The socket must have joined by
+    /// [`MembershipChange::JoinSource`], so that it receives only from listed sources.
     LeaveSource(IpAddr),
-    /// Exclude this source. The membership must be one that receives from all sources except those
-    /// that were excluded.
+    /// Exclude this source. The socket must have joined by [`MembershipChange::Join`], so that it
+    /// receives from all sources that are not excluded.
     Block(IpAddr),
     /// Stop excluding this source.
     Unblock(IpAddr),
@@ -80,7 +81,8 @@ struct Member {
     filter: Filter,
 }
 
-/// A multicast group that has members, or whose last change must still be reported.
+/// A multicast group that has members, or whose most recent change of membership must still be
+/// reported to routers.
 #[derive(Debug)]
 struct Group {
     /// The memberships of sockets. Each socket has at most one membership in the group.
@@ -119,8 +121,8 @@ impl Group {
         }
     }
 
-    /// Returns the union of the filters of all members. With `changed`, which contains the index of
-    /// a socket and a filter, this filter replaces the present filter of the socket.
+    /// Returns the union of the filters of all members. If `changed` contains the index of a socket
+    /// and a filter, this filter is used in place of the present filter of the socket.
     fn union(&self, changed: Option<(u32, &Filter)>) -> Filter {
         let any = Filter::any_source();
         let of_host = self.is_of_host.then_some(&any);
@@ -140,7 +142,7 @@ impl Group {
         self.queried.clear();
     }
 
-    /// Has the group neither a member nor a change to report? It is then removed.
+    /// Can the group be removed, because it has no member and no change to report?
     fn is_done(&self) -> bool {
         self.state.admits_none() && self.report_at == Instant::NEVER
     }
@@ -151,8 +153,8 @@ impl Group {
 #[derive(Debug)]
 struct Querier {
     version: GroupVersion,
-    /// The times until which routers with IGMPv1, and with IGMPv2 or MLDv1, are assumed to be
-    /// present.
+    /// The times until which routers with IGMPv1 (`v1_until`), and routers with IGMPv2 or MLDv1
+    /// (`v2_until`), are assumed to be present.
     v1_until: Instant,
     v2_until: Instant,
     robustness: u8,
@@ -285,9 +287,9 @@ impl Groups {
     }
 
     /// Recomputes the filter of a group after a change of its members, and schedules reports of the
-    /// difference. A caller that adds a group must call `update_version` before it adds the group.
-    /// If `update_version` finds a new version, it removes all groups whose filter is empty, and
-    /// the filter of a new group is empty.
+    /// difference. A caller that adds a group must call `update_version` first. A later call could
+    /// remove the new group: on a change of version, `update_version` removes all groups with an
+    /// empty filter, and a new group still has one.
     //= rfc3376#5.1
     fn update(&mut self, now: Instant, address: IpAddr) {
         let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];
@@ -384,8 +386,8 @@ impl Groups {
             + Duration::from_millis(query.max_response.into());
         match query.version {
             GroupVersion::V1 => querier.v1_until = now + present,
-            // For IGMPv2, only a general query shows that an older router is present; for MLDv1,
-            // any query does.
+            // An older router is present if it sends a version 2 query. For IGMPv2, only a general
+            // query shows this; for MLDv1, any query does.
             GroupVersion::V2 if is_ipv6 || query.group.is_none() => {
                 querier.v2_until = now + present;
             }
@@ -485,7 +487,7 @@ impl Groups {
         of_groups.chain(of_queriers).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Draws a random delay that is longer than zero and at most `most`.
+    /// Draws a random delay between a nanosecond and `most`, both included.
     fn draw(&mut self, most: Duration) -> Duration {
         self.drawn += 1;
         let number = self.hasher.hash(&self.drawn.to_be_bytes());

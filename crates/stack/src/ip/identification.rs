@@ -1,6 +1,6 @@
 //! The identification field of IPv4 packets with DF set. The field identifies the fragments of a
 //! datagram, so it has no meaning in packets that must not be fragmented (RFC 6864 §4.1). The field
-//! is therefore zero, or optionally a counter of packets, as in 4.3BSD.
+//! is therefore zero. Optionally, it is a counter of packets, as in 4.3BSD.
 
 use crate::ip::is_ipv6;
 use linerate_wire::checksum;

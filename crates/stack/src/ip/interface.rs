@@ -28,8 +28,8 @@ use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
 /// Number of low bits of a neighbour cache's generation number that count its changes. The bits
-/// above contain the number of the interface, so that a MAC address resolved on one interface is
-/// never used on another interface.
+/// above contain the number of the interface. Caches of different interfaces thus never have equal
+/// generations, so a MAC address resolved on one interface is never used on another.
 const GENERATIONS: u32 = 48;
 
 /// The assumed capabilities of the link until a link is attached.
@@ -56,14 +56,15 @@ pub(crate) struct Interface {
     pub(crate) discovery: Discovery,
     /// Candidates for the IPv4 link-local address.
     pub(crate) ipv4_link_local: LinkLocalCandidates,
-    /// The time of the last defence of an IPv4 address against another host (RFC 5227 §2.4).
+    /// The time at which the host most recently defended an IPv4 address against another host, by
+    /// an announcement (RFC 5227 §2.4).
     pub(crate) defended: Option<Instant>,
     pub(crate) neighbors: Neighbors,
     /// The DHCP client, if it is enabled.
     pub(crate) dhcp: Option<DhcpService>,
     /// The ring of sockets and other senders that have something to send on the link.
     pub(crate) ready: Ready,
-    /// Whether the last turn left frames unsent because the link had no room. Set by
+    /// Whether the most recent turn left frames unsent because the link had no room. Set by
     /// [`Stack::turn_on_links`](crate::Stack::turn_on_links).
     pub(crate) is_blocked: bool,
     /// The reply queue: packets of the host itself that wait to be sent on the link, such as ARP,
@@ -81,7 +82,7 @@ pub(crate) struct Interface {
 pub(crate) struct Frames {
     /// Length of the link header in bytes.
     pub(crate) header: usize,
-    /// The size, in bytes, of the smallest frame that the link may offer for sending.
+    /// The minimum size, in bytes, of the empty frames that the link offers to the host.
     pub(crate) least: usize,
     /// The number of bytes that the host may fill in each frame that the link offers.
     pub(crate) room: usize,
@@ -203,7 +204,8 @@ impl Interface {
         self.frames = Frames::of(&capabilities);
     }
 
-    /// Does the host itself, rather than a socket, have a packet to send on the link?
+    /// Does the host itself have a packet to send on the link, in addition to the packets of its
+    /// sockets?
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty() || self.neighbors.wants_transmit() || self.fragmenter.is_busy()
     }
@@ -224,7 +226,8 @@ impl Interface {
         self.addresses.in_use().iter().any(|own| own.address() == address) || address.is_loopback()
     }
 
-    /// Is this an address of the interface that is in use? Loopback addresses do not count.
+    /// Is this an address of the interface that is in use? In contrast to [`Interface::is_ours`],
+    /// loopback addresses do not count.
     pub(crate) fn is_configured(&self, address: IpAddr) -> bool {
         self.addresses.in_use().iter().any(|own| own.address() == address)
     }
@@ -249,10 +252,10 @@ impl Interface {
     /// addresses are invalid (RFC 1122 §3.2.1.3), and so are IPv4-mapped IPv6 addresses.
     ///
     /// Contrary to RFC 1122 §3.2.1.3, the lowest address of a network is accepted as a host
-    /// address. It was reserved because 4.2BSD, which is no longer in use, used it as a broadcast
-    /// address. Linux has accepted this address since version 5.14, and a host that refuses it
-    /// could not reach a neighbour with this address. [`audience`](Self::audience) treats this
-    /// address as a host address, too.
+    /// address. The RFC reserves it because 4.2BSD, which is no longer in use, used it as a
+    /// broadcast address. Linux has accepted this address since version 5.14, and a host that
+    /// refuses it could not reach a neighbour with this address. [`audience`](Self::audience)
+    /// treats this address as a host address, too.
     pub(crate) fn is_possible_source(&self, address: IpAddr) -> bool {
         !address.is_multicast()
             && !address.is_unspecified()

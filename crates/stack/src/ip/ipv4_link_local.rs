@@ -4,9 +4,11 @@ use crate::keys::Draws;
 use core::net::Ipv4Addr;
 use linerate_units::{Duration, Instant};
 
-/// Number of conflicts after which attempts are rate-limited: MAX_CONFLICTS of RFC 3927 §9.
+/// Number of conflicts after which the host limits the rate of further attempts: MAX_CONFLICTS of
+/// RFC 3927 §9.
 const MAX_CONFLICTS: u8 = 10;
-/// Minimum time between attempts after many conflicts: RATE_LIMIT_INTERVAL of RFC 3927 §9.
+/// Minimum time between attempts after [`MAX_CONFLICTS`] conflicts: RATE_LIMIT_INTERVAL of RFC 3927
+/// §9.
 const RATE_LIMIT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The generator of candidates for a link-local address.

@@ -58,10 +58,10 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl<'a> Arrived<'a> {
-    /// Parses a packet of either IP version. Returns the packet, and true if the packet is a
-    /// fragment, or has IPv4 options or IPv6 extension headers. If true, the caller must process
-    /// these before it delivers the payload: a fragment has only a part of the payload of the
-    /// datagram, and an IPv6 payload still begins with the extension headers. Returns `None` if the
+    /// Parses a packet of either IP version. Returns the packet, and whether the caller must
+    /// process its headers further before it can deliver the payload. This is the case for a
+    /// fragment, whose payload is only a part, and for a packet with IPv4 options or IPv6 extension
+    /// headers. An IPv6 payload then still begins with the extension headers. Returns `None` if the
     /// packet is invalid.
     pub(crate) fn parse(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         if is_ipv6(bytes) {
@@ -193,7 +193,7 @@ pub(crate) struct PathInfo {
     pub(crate) mtu: usize,
     /// The size in bytes of the largest packet that the link and the route permit.
     pub(crate) link_mtu: usize,
-    /// Whether `mtu` is an estimate, which a path MTU search may raise.
+    /// Whether `mtu` is an estimate, so that larger packets may pass, and a search can raise it.
     pub(crate) is_estimated: bool,
     /// The window parameters that the route sets for its connections.
     pub(crate) windows: RouteWindows,

@@ -11,8 +11,8 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::Ipv6Header;
 use siphasher::sip::SipHasher13;
 
-/// Lifetime of an entry. After an entry has expired, larger packets are tried again (RFC 1191
-/// §6.3).
+/// Lifetime of an entry. Once it has ended, the host tries packets larger than the entry's path MTU
+/// again (RFC 1191 §6.3).
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// The smallest path MTU in bytes that a report can set; a smaller reported MTU is raised to this
@@ -33,8 +33,8 @@ const PLATEAUS: [usize; 10] =
 #[derive(Debug)]
 pub(crate) struct PathMtus {
     found: DestinationMap<FoundMtu>,
-    /// The path MTUs that routers have reported. They have a separate map, so that forged reports
-    /// cannot evict entries of `found`.
+    /// The path MTUs that routers have reported. They are not in the map `found`, so that forged
+    /// reports cannot evict path MTUs that connections have found.
     reported: DestinationMap<ExpiringMtu>,
 }
 
@@ -72,8 +72,8 @@ impl ExpiringMtu {
 }
 
 impl PathMtus {
-    /// Creates an empty cache for `limit` destinations with found MTUs, and as many with reported
-    /// MTUs.
+    /// Creates an empty cache, with room for `limit` destinations whose MTU a connection finds, and
+    /// for `limit` destinations whose MTU routers report.
     pub(crate) fn new(limit: usize, hasher: SipHasher13) -> Self {
         let (found, reported) =
             (DestinationMap::new(limit, hasher), DestinationMap::new(limit, hasher));
@@ -95,7 +95,7 @@ impl PathMtus {
     }
 
     /// Records that a connection has found the path MTU `mtu` to `destination`. `is_estimated` says
-    /// whether packets larger than `mtu` may pass as well.
+    /// whether the search has not ended, so that packets larger than `mtu` may pass.
     pub(crate) fn note_found(
         &mut self,
         now: Instant,
@@ -125,8 +125,8 @@ struct DestinationMap<T> {
     table: AddressTable,
     entries: Vec<(IpAddr, T)>,
     limit: usize,
-    /// The index of the entry that a new destination will evict. Meaningful only if the map is
-    /// full.
+    /// The index of the oldest entry, which a new destination evicts once the map is full. Before
+    /// that, the index has no meaning.
     oldest: usize,
 }
 
@@ -175,9 +175,9 @@ impl<T> DestinationMap<T> {
     }
 }
 
-/// Returns the path MTU that an IPv4 report about a packet of `sent` bytes implies: the MTU
-/// `reported`, raised to the minimum, or the next common MTU below `sent` if `reported` is zero.
-/// Returns `None` if the result is not smaller than `sent`.
+/// Returns the path MTU that follows from an IPv4 report about a packet of `sent` bytes. This is
+/// the MTU `reported`, raised to [`SMALLEST_PATH_MTU`]. If `reported` is zero, it is the next
+/// common MTU below `sent`. Returns `None` if the result is not smaller than `sent`.
 pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     let wanted = match reported {
         0 => *PLATEAUS.iter().find(|&&plateau| plateau < sent)?,
@@ -186,8 +186,9 @@ pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     (wanted < sent).then_some(wanted)
 }
 
-/// Returns the path MTU that a Packet Too Big message about a packet of `sent` bytes implies: the
-/// MTU `reported`, raised to the minimum. Returns `None` if the result is not smaller than `sent`.
+/// Returns the path MTU that follows from a Packet Too Big message about a packet of `sent` bytes:
+/// the MTU `reported`, raised to [`MIN_MTU_IPV6`]. Returns `None` if the result is not smaller than
+/// `sent`.
 pub(crate) fn plausible_ipv6(reported: usize, sent: usize) -> Option<usize> {
     let wanted = reported.max(MIN_MTU_IPV6);
     (wanted < sent).then_some(wanted)

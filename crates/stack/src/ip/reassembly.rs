@@ -1,9 +1,9 @@
 //! The reassembly of datagrams from their fragments, for both IP versions (RFC 791 §3.2, RFC 815,
 //! RFC 8200 §4.5).
 //!
-//! If a fragment overlaps an earlier fragment, the whole datagram is discarded, including its
-//! fragments that arrive later (RFC 5722). A fragment that exactly repeats an earlier fragment is
-//! ignored. When a limit is reached, a new datagram evicts the oldest.
+//! If a fragment overlaps a fragment that has arrived before, the whole datagram is discarded,
+//! including its fragments that arrive later (RFC 5722). A fragment that exactly repeats a previous
+//! fragment is ignored. When a limit is reached, a new datagram evicts the oldest datagram.
 
 use crate::demux::flow::Hosts;
 use alloc::collections::BTreeMap;
@@ -25,8 +25,8 @@ const FRAGMENT: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
     /// Maximum memory of all incomplete datagrams, in bytes. Each fragment counts as its payload
-    /// plus 64 bytes. Each datagram counts another 512 bytes, and the headers of its first
-    /// fragment. The sum is an upper bound of the memory that the datagram occupies.
+    /// plus 64 bytes. In addition, each datagram counts 512 bytes and the headers of its first
+    /// fragment. This sum is an upper bound of the memory that a datagram occupies.
     pub bytes: usize,
     /// Maximum number of incomplete datagrams.
     pub datagrams: usize,
@@ -42,7 +42,8 @@ impl Default for ReassemblyLimits {
     }
 }
 
-/// The header fields that identify a datagram. All fragments of the datagram have the same values.
+/// The header fields that identify a datagram. All fragments of a datagram have equal values in
+/// these fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DatagramKey {
     pub(crate) hosts: Hosts,
@@ -87,11 +88,12 @@ pub(crate) struct FragmentHeader {
 pub(crate) enum Insertion {
     /// Other fragments are still missing, or the fragment has arrived before.
     Incomplete,
-    /// The last missing fragment has arrived; this is the whole packet.
+    /// All fragments have arrived; this is the whole packet.
     Complete(Vec<u8>),
     /// The fragment was dropped because a limit of [`ReassemblyLimits`] was reached.
     AtLimit,
-    /// The fragment overlaps or contradicts an earlier fragment, so the datagram was discarded.
+    /// The fragment overlaps or contradicts a fragment that has arrived before, so the datagram was
+    /// discarded.
     Overlap,
     /// The fragment was dropped because its datagram was discarded before.
     Discarded,
@@ -99,18 +101,20 @@ pub(crate) enum Insertion {
     Invalid,
 }
 
-/// A datagram whose time for reassembly has ended.
+/// A datagram whose time for reassembly has ended: an incomplete datagram, or a datagram that was
+/// discarded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// Whether the datagram was still incomplete, so that received fragments are lost. False if the
-    /// datagram was discarded before.
+    /// Whether the datagram was incomplete when its time ended, so that its received fragments are
+    /// lost. False if it had already been discarded.
     pub(crate) is_incomplete: bool,
     /// The addresses and the packet of the fragment with offset zero, for an ICMP error. `None` if
     /// this fragment has not arrived, or was sent to a broadcast address or multicast group.
     pub(crate) first: Option<(Hosts, Vec<u8>)>,
 }
 
-/// The incomplete datagrams of a host.
+/// The datagrams of a host that are incomplete, and those that were discarded but have not yet
+/// expired.
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     datagrams: BTreeMap<DatagramKey, Datagram>,
@@ -124,7 +128,8 @@ pub(crate) struct Reassembly {
     limits: ReassemblyLimits,
 }
 
-/// An incomplete datagram.
+/// An incomplete datagram, or a datagram that was discarded and whose later fragments must be
+/// recognised.
 #[derive(Debug)]
 struct Datagram {
     number: u64,
@@ -144,7 +149,8 @@ struct Parts {
     fragments: Vec<(usize, Vec<u8>)>,
     /// Number of received payload bytes.
     received: usize,
-    /// The payload length of the whole datagram in bytes, once the last fragment has arrived.
+    /// The payload length of the whole datagram in bytes, once the fragment at the end of the
+    /// datagram has arrived.
     length: Option<usize>,
     /// The set of ECN codepoints of the received fragments, one bit for each codepoint.
     marks: u8,
@@ -164,8 +170,8 @@ enum Place {
     Hole(usize),
     /// The fragment has arrived before.
     Repeated,
-    /// The fragment overlaps an earlier fragment, or contradicts the length of the datagram that
-    /// another fragment implies.
+    /// The fragment overlaps a fragment that has arrived before. Or it contradicts the length of
+    /// the datagram that another fragment implies.
     Overlap,
 }
 
@@ -236,7 +242,8 @@ impl Reassembly {
         parts.and_then(Parts::into_packet).map_or(Insertion::Invalid, Insertion::Complete)
     }
 
-    /// Adds a new datagram without fragments. Returns false if the limits do not allow this.
+    /// Adds a new datagram without fragments, and evicts the oldest datagrams if a limit requires
+    /// this. Returns false if the datagram exceeds the limits even then.
     fn open(&mut self, now: Instant, fragment: &Fragment<'_>, evicted: &mut impl FnMut()) -> bool {
         let least = DATAGRAM + fragment.charge();
         if self.limits.datagrams == 0 || least > self.limits.bytes {
@@ -259,8 +266,8 @@ impl Reassembly {
     }
 
     /// Evicts the oldest datagrams until `charge` more bytes fit. The bytes are for the datagram
-    /// `kept`, or for a new datagram if `kept` is `None`. Returns false if `kept` itself was
-    /// evicted, or if the bytes do not fit although no datagram is left.
+    /// `kept`, or for a new datagram if `kept` is `None`. Returns false if the bytes do not fit:
+    /// all datagrams were evicted, or `kept` was the oldest and was itself evicted.
     fn make_room(
         &mut self,
         charge: usize,
@@ -285,8 +292,8 @@ impl Reassembly {
         Some(key)
     }
 
-    /// Frees the fragments of a datagram, but keeps its key until the datagram expires. Fragments
-    /// of the datagram that arrive later are then recognised and discarded.
+    /// Frees the fragments of a datagram, but remembers its key until the datagram expires.
+    /// Fragments of the datagram that arrive later are thus recognised and dropped.
     fn discard(&mut self, key: &DatagramKey) {
         let Some(datagram) = self.datagrams.get_mut(key) else { return };
         self.bytes -= datagram.charge - DATAGRAM;
@@ -397,8 +404,8 @@ impl Parts {
         };
         let has = |ecn: Ecn| self.marks & 1 << ecn as u8 != 0;
         if has(Ecn::Ce) {
-            // RFC 3168 §5.3: if any fragment is marked CE, the packet is marked CE. If another
-            // fragment is Not-ECT, the packet is dropped instead.
+            // RFC 3168 §5.3: if any fragment is marked CE, the whole packet is marked CE. But if
+            // one fragment is CE and another Not-ECT, the packet is dropped.
             if has(Ecn::NotEct) {
                 return None;
             }

@@ -54,8 +54,8 @@ impl Redirects {
         Some(oldest.destination)
     }
 
-    /// Removes a redirect to `target`, because this next hop does not answer. Returns the
-    /// destination of the redirect, or `None` if no redirect has this target.
+    /// Removes a redirect to the next hop `target`, because `target` does not answer. Returns the
+    /// destination of the redirect, or `None` if no redirect leads to `target`.
     pub(crate) fn remove_target(&mut self, target: IpAddr) -> Option<IpCidr> {
         let is_lost = |known: &Redirected| IpAddr::V6(known.target) == target;
         let place = self.entries.iter().position(is_lost)?;

@@ -21,16 +21,16 @@ pub struct Route {
     /// Linux). With `None`, a connection uses the initial window of its configuration.
     pub initial_window: Option<NonZeroU32>,
     /// The initial receive window of connections over this route, in segments of the announced MSS
-    /// (`initrwnd` of Linux). It applies only to connections whose receive buffer is tuned
-    /// automatically; other connections offer the size of their receive buffer. With `None`, the
-    /// connection chooses its initial window.
+    /// (`initrwnd` of Linux). With `None`, the connection chooses this window. The value applies
+    /// only to connections whose receive buffer is tuned automatically; other connections offer the
+    /// size of their receive buffer.
     pub initial_receive_window: Option<NonZeroU32>,
     /// The maximum size of IP packets over this route in bytes, if it is smaller than the MTU of
     /// the link.
     pub mtu: Option<usize>,
-    /// The cost of the route. Among routes to the same network, the host uses the route with the
-    /// lowest metric. When this route is removed, the route with the next higher metric takes its
-    /// place.
+    /// The cost of the route. Among routes to equal networks, the host uses the route with the
+    /// lowest metric. If this route is removed, the host uses the route with the next higher
+    /// metric.
     pub metric: u32,
     /// The number of the interface over which the packets leave. `None` selects the interface with
     /// an address in the network of the gateway, or else the first interface.
@@ -53,8 +53,8 @@ impl Route {
         }
     }
 
-    /// Creates a route to destinations behind a router. The router must have an address of the IP
-    /// version of the destinations; otherwise no packet can be sent over the route.
+    /// Creates a route to destinations behind a router. The addresses of the router and of the
+    /// destinations must be of one IP version; otherwise no packet can be sent over the route.
     #[must_use]
     pub fn via(destination: IpCidr, gateway: impl Into<IpAddr>) -> Self {
         Self { gateway: Some(gateway.into()), ..Self::direct(destination) }
@@ -96,8 +96,8 @@ pub(crate) struct RouteWindows {
     pub(crate) initial_receive_window: Option<NonZeroU32>,
 }
 
-/// The origin of a route. If several routes to a network have equal metrics, the route whose origin
-/// comes first in this list is used.
+/// The origin of a route. Among routes to a network with equal metrics, the host uses the route
+/// whose origin comes first in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteOrigin {
     /// A call of the application, or the configuration of the host.
@@ -123,7 +123,7 @@ struct Entry {
 impl Entry {
     /// Returns the rank of the route. Among routes to the same network, the route with the lowest
     /// rank is used: the lowest metric, and among equal metrics the first [`RouteOrigin`]. Thus a
-    /// learned route never replaces a configured route of the same metric.
+    /// learned route is never preferred to a configured route of equal metric.
     const fn rank(&self) -> (u32, RouteOrigin, Option<u32>) {
         (self.route.metric, self.origin, self.route.interface)
     }
@@ -180,8 +180,8 @@ fn key(destination: IpCidr) -> (u8, IpAddr) {
 }
 
 impl Routes {
-    /// Adds a route. The new route replaces a route to the same network with equal metric, origin
-    /// and interface.
+    /// Adds a route. It replaces a present route if both have equal networks, metrics, origins and
+    /// interfaces.
     pub(crate) fn insert(&mut self, origin: RouteOrigin, route: Route) {
         let (prefix_length, network) = key(route.destination);
         let entry = Entry { route, origin };
@@ -237,15 +237,14 @@ impl Routes {
         }
     }
 
-    /// Begins a new generation, so that callers repeat their lookups. Needed if the table is
-    /// unchanged, but a lookup may have another effect now, such as after a change of an
-    /// interface's addresses.
+    /// Begins a new generation, so that callers repeat their lookups. Needed after a change that is
+    /// not in the table but affects its use, such as a change of an interface's addresses.
     pub(crate) const fn invalidate(&mut self) {
         self.generation += 1;
     }
 
-    /// Returns the route to use for `destination`: of the longest matching prefix, the route with
-    /// the lowest rank.
+    /// Returns the route to use for `destination`: among the routes with the longest matching
+    /// prefix, the route with the lowest rank.
     pub(crate) fn lookup(&self, destination: IpAddr) -> Option<&Route> {
         let mut untried = self.prefix_lengths[version(destination)];
         while let Some(prefix_length) = untried.pop() {

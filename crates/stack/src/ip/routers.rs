@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{IpCidr, RouterPreference};
 
-/// The time for which a router that did not answer ranks behind all other routers.
+/// The time for which the host prefers all other routers to a router that did not answer.
 const SUSPICION: Duration = Duration::from_secs(60);
 
 /// A default router that was learned from a router advertisement.
@@ -19,8 +19,8 @@ pub struct DefaultRouter {
     pub preference: RouterPreference,
     /// The time at which the router ceases to be a default router.
     pub valid_until: Instant,
-    /// The time until which the router is used only if no other router answers, because it recently
-    /// did not answer; `None` for all other routers.
+    /// The time until which the host prefers all other routers, because this router recently did
+    /// not answer; `None` for a router that answers.
     pub suspect_until: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ struct OnLinkPrefix {
 /// A change of the default routers or on-link prefixes that affects the routes of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterChange {
-    /// The default routers have changed, so another default router may be the best.
+    /// The default routers have changed, so that another one than before may be the best router.
     Router,
     /// The prefix is no longer on the link.
     PrefixExpired(IpCidr),
@@ -64,8 +64,8 @@ impl Routers {
     }
 
     /// Records a router advertisement. A lifetime of zero removes the router. If the list is full,
-    /// a new router replaces a router of lower preference; without such a router, the new router is
-    /// not stored, and [`Full`] is returned.
+    /// a new router replaces a router of lower preference. If there is no such router, the new
+    /// router is not stored, and [`Full`] is returned.
     pub(crate) fn advertise(
         &mut self,
         now: Instant,
@@ -105,8 +105,8 @@ impl Routers {
         let valid_until = lifetime.map_or(Instant::NEVER, |span| now + span);
         let known = self.prefixes.iter_mut().find(|prefix| prefix.network == network);
         if let Some(known) = known {
-            // A prefix with a lifetime of zero expires at the next timeout, which also removes its
-            // route.
+            // A lifetime of zero ends the prefix. The prefix is not removed here but at the next
+            // timeout, which also removes its route.
             known.valid_until = valid_until;
             return Ok(false);
         }
@@ -130,8 +130,8 @@ impl Routers {
         self.prefixes.iter().any(|prefix| prefix.network.contains(address))
     }
 
-    /// Notes that a router does not answer: for a minute, it ranks behind all other routers (RFC
-    /// 4861 §6.3.6). Returns whether `address` belongs to a known router.
+    /// Notes that a router does not answer. For a minute, the host then prefers all other routers
+    /// (RFC 4861 §6.3.6). Returns whether `address` belongs to a known router.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) -> bool {
         let router = self.routers.iter_mut().find(|router| IpAddr::V6(router.address) == address);
         let is_router = router.is_some();
@@ -150,8 +150,8 @@ impl Routers {
     }
 
     /// Returns the best router: among the routers that answer, the router with the highest
-    /// preference. If no router answers, returns the router that failed first, so that repeated
-    /// failures try all routers in turn.
+    /// preference. If no router answers, returns the router whose failure was noticed first. Each
+    /// further failure thus leads to another router, so all routers are tried in turn.
     pub(crate) fn best(&self) -> Option<Ipv6Addr> {
         let answers = |router: &&DefaultRouter| router.suspect_until.is_none();
         // `max_by_key` returns the final one of equal elements. Because the list is reversed, this

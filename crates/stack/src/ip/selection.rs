@@ -1,9 +1,9 @@
 //! Selection of source addresses, and ordering of destination addresses (RFC 6724).
 //!
-//! Some rules are not implemented. Home addresses (rule 4 of sources and destinations) and
-//! encapsulating transports (destination rule 7) do not exist here. Addresses of other interfaces
-//! than the outgoing interface are no candidates (source rule 5). The host does not record which
-//! next hop advertised a prefix (source rule 5.5).
+//! Some rules are not implemented, for these reasons. The stack has no home addresses (rule 4 of
+//! sources and destinations) and no encapsulating transports (destination rule 7). Only addresses
+//! of the outgoing interface are candidates (source rule 5). The host does not record which next
+//! hop advertised a prefix (source rule 5.5).
 
 use crate::ip::address::{AddressOrigin, AddressState, InterfaceAddress};
 use core::cmp::Ordering;
@@ -53,8 +53,8 @@ fn policy_of(address: IpAddr) -> Policy {
     POLICIES.iter().find(matches).copied().unwrap_or(POLICIES[POLICIES.len() - 1])
 }
 
-/// Returns the scope of an address, as the number that the scope field of a multicast address would
-/// contain (RFC 6724 §3.1, §3.2).
+/// Returns the scope of an address, as a number. Scopes have the numbers that the scope field of a
+/// multicast address contains (RFC 6724 §3.1, §3.2).
 fn scope_of(address: IpAddr) -> u8 {
     const LINK_LOCAL: u8 = 2;
     const SITE_LOCAL: u8 = 5;
@@ -71,12 +71,13 @@ fn scope_of(address: IpAddr) -> u8 {
     }
 }
 
-/// Is the address preferred? IPv4 addresses always count as preferred (RFC 6724 §3.2).
+/// Does the address count as preferred, and not as deprecated? IPv4 addresses always do (RFC 6724
+/// §3.2).
 fn is_preferred(own: &InterfaceAddress) -> bool {
     own.state == AddressState::Preferred || own.cidr.address().is_ipv4()
 }
 
-/// Returns the number of leading bits that the source and the destination have in common, at most
+/// Returns the number of leading bits in which the source and the destination agree, but at most
 /// the prefix length of the source (RFC 6724 §2.2).
 fn common_prefix(source: &InterfaceAddress, destination: IpAddr) -> u32 {
     let own = source.cidr.address();
@@ -132,8 +133,8 @@ pub(crate) fn best_source(
     let is_candidate = |own: &&InterfaceAddress| {
         own.state.is_usable() && own.cidr.address().is_ipv4() == destination.is_ipv4()
     };
-    // `max_by_key` returns the final one of equal elements. Because the list is reversed, this is
-    // the address that was added first.
+    // Among addresses of equal rank, the address that was added first is selected: `max_by_key`
+    // returns the final one of equal elements, and the list is reversed.
     let candidates = addresses.iter().rev().filter(is_candidate);
     candidates.max_by_key(|own| SourceRank::of(own, destination))
 }
@@ -146,8 +147,9 @@ pub(crate) struct Candidate {
     pub(crate) source: Option<InterfaceAddress>,
 }
 
-/// Compares two destinations by the rules of RFC 6724 §6. The lesser destination is to be tried
-/// first. Equal destinations keep their order in a stable sort (rule 10).
+/// Compares two destinations by the rules of RFC 6724 §6. The destination that compares as less is
+/// to be tried first. Destinations that compare as equal keep their order in a stable sort (rule
+/// 10).
 pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Ordering {
     let rank = |candidate: &Candidate| {
         let (to, source) = (candidate.destination, candidate.source);
@@ -235,7 +237,8 @@ mod tests {
         assert_eq!((scope("ff02::1"), scope("ff0e::1"), scope("169.254.0.1")), (2, 14, 2));
     }
 
-    /// The examples of RFC 6724 §10.1 that need only one interface.
+    /// In the examples of RFC 6724 §10.1 that need only one interface, the selected sources are
+    /// those that the RFC states.
     #[test]
     fn sources_are_selected_as_in_the_examples_of_the_rfc() {
         let deprecated = |text| own(text, AddressOrigin::Static, AddressState::Deprecated);
@@ -306,7 +309,8 @@ mod tests {
         candidates.iter().map(|candidate| candidate.destination.to_string()).collect()
     }
 
-    /// The examples of RFC 6724 §10.2, with the addresses of the RFC.
+    /// In the examples of RFC 6724 §10.2, the order of the destinations is the order that the RFC
+    /// states.
     #[test]
     fn destinations_are_ordered_as_in_the_examples_of_the_rfc() {
         let deprecated = |text| own(text, AddressOrigin::Static, AddressState::Deprecated);

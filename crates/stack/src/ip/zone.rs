@@ -14,8 +14,8 @@ pub(crate) const fn needs_zone(address: Ipv6Addr) -> bool {
     address.is_unicast_link_local() || (first == 0xff && matches!(second & 0xf, 1 | 2))
 }
 
-/// Adds a zone to an address from a packet, if the address needs one. The zone is the number
-/// `interface`.
+/// Converts an address and port from a packet to a socket address. The zone is `interface` if the
+/// address needs a zone.
 pub(crate) const fn with_zone(end: SocketAddr, interface: u16) -> SocketAddr {
     match end {
         SocketAddr::V6(end) if needs_zone(*end.ip()) => {

@@ -7,8 +7,8 @@ use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
 /// Minimum payload of a segment, in bytes, for which one pass both copies the payload into the
-/// receive buffer and computes its checksum. The checksum of a shorter payload is computed before
-/// the copy.
+/// receive buffer and computes its checksum. For shorter payloads, the checksum is computed first,
+/// and the payload is copied in a second pass.
 pub(crate) const LONG: usize = 256;
 
 /// The metadata of a received packet.
@@ -16,12 +16,13 @@ pub(crate) const LONG: usize = 256;
 pub(crate) struct Arrival<'a> {
     /// Time of arrival.
     pub(crate) at: Instant,
-    /// Whether the transport checksum need not be verified any more.
+    /// Whether the host need not verify the transport checksum: it was already verified, or the
+    /// packet has never left this machine.
     pub(crate) is_verified: bool,
     /// The payload size of each segment of a GRO frame, in bytes; `None` for other frames.
     pub(crate) segment_size: Option<NonZeroU16>,
-    /// The memory that contains the frame, if the host may share this memory with the link.
-    /// Otherwise, the host copies the payload.
+    /// The memory that contains the frame, if the link shares this memory with the host. The host
+    /// can then keep the frame without a copy of the payload.
     pub(crate) memory: Option<&'a Arc<[u8]>>,
     /// Whether the destination of the frame is a broadcast or multicast MAC address.
     pub(crate) is_link_broadcast: bool,

@@ -10,8 +10,8 @@ use linerate_wire::{
 };
 
 /// Splits a GSO frame, and passes a frame for each TCP segment to `on_frame`, with complete
-/// checksums. A frame that is not a GSO frame is passed as one frame, and a partial checksum is
-/// completed. A GSO frame that is not TCP over IP is passed unchanged.
+/// checksums. Of a frame that is not a GSO frame, only a partial checksum is completed. A GSO frame
+/// that is not TCP over IP is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,
@@ -62,7 +62,7 @@ struct GsoFrame<'a> {
     segment: Segment<'a>,
     /// Length of the TCP header in bytes.
     tcp_header: usize,
-    /// Number of payload bytes in each segment. The last segment may have fewer.
+    /// Number of payload bytes in each segment, except the final segment, which may have fewer.
     size: usize,
 }
 
@@ -111,8 +111,8 @@ impl<'a> GsoFrame<'a> {
         }
     }
 
-    /// Adapts the headers in `bytes` to the segment with this index, whose payload begins at the
-    /// offset `from` of the GSO frame's payload.
+    /// Adapts the copied headers in `bytes` to the segment with this index. The payload of the
+    /// segment begins at the offset `from` of the GSO frame's payload.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "a segment is a part of a packet of at most 65,535 bytes"
@@ -134,9 +134,9 @@ impl<'a> GsoFrame<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        // With the AE flag, the segment uses AccECN. CWR is then a bit of the ACE counter, which
-        // every segment must carry (RFC 9768 §3.3.4). Otherwise, only the first segment carries
-        // CWR.
+        // A frame with the AE flag uses AccECN. CWR is then a bit of the ACE counter, which every
+        // segment must carry (RFC 9768 §3.3.4). Without AE, CWR is a signal of its own, which only
+        // the first segment carries.
         if index > 0 && !flags.contains(TcpFlags::AE) {
             flags.remove(TcpFlags::CWR);
         }

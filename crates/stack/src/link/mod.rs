@@ -29,9 +29,9 @@ pub trait Link {
         on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError>;
 
-    /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. A link can pass
-    /// several frames together, if they are [plain](RxFrame::plain), so that the host can process
-    /// them as a batch.
+    /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. If consecutive
+    /// frames are [plain](RxFrame::plain), a link can pass them together, so that the host can
+    /// process them as a batch.
     ///
     /// # Errors
     /// The errors of [`Link::receive`].
@@ -43,10 +43,10 @@ pub trait Link {
         self.receive(budget, |frame| sink.take(frame))
     }
 
-    /// Passes up to `budget` of the next frames to `look`, in the order of arrival, but leaves
-    /// these frames in the receive queue. A host with very many connections uses the frames as a
-    /// hint, to prefetch the memory of their connections. The default implementation passes no
-    /// frames.
+    /// Passes up to `budget` of the next frames to `look`, in the order of arrival, and leaves
+    /// these frames in the receive queue. A host with very many connections thus learns which
+    /// connections it will need soon, and prefetches their memory. The default implementation
+    /// passes no frames.
     fn peek(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
 
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns the number of
@@ -81,9 +81,10 @@ pub trait Link {
     }
 
     /// Stops or continues the reception of new flows: flows on which this host has sent no reply
-    /// yet. If `hold` is true, frames of new flows wait in the link's queues, which may overflow. A
-    /// host thus limits its work during a flood of SYNs or other first packets. The default
-    /// implementation, for a link that cannot tell new flows from others, does nothing.
+    /// yet. While `hold` is true, frames of new flows wait in the link's queues, where they are
+    /// lost if a queue is full. A host thus limits its work during a flood of SYNs or other first
+    /// packets. The default implementation, for a link that cannot tell new flows from others, does
+    /// nothing.
     fn hold_new_flows(&mut self, _hold: bool) {}
 
     /// Passes a frame to another shard of the host. That shard receives the frame like a frame from
@@ -125,12 +126,13 @@ impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
 
 /// A source of frames, from which a link takes the frames to send.
 pub trait FrameSource {
-    /// Returns the time of the host's current turn. The host assumes that its frames leave at this
-    /// time. A link can use this time to timestamp frames, instead of reading a clock.
+    /// Returns the time of the host's current turn. For the host, this is the time at which its
+    /// frames leave. A link can use it to timestamp frames, without reading a clock.
     fn now(&self) -> Instant;
 
     /// Returns whether there may be a frame to send. If it returns false, the link need not offer
-    /// an empty frame. This check is cheaper than [`FrameSource::fill`].
+    /// an empty frame. Checking this costs less than a call of [`FrameSource::fill`] without
+    /// result.
     fn has_frames(&self) -> bool {
         true
     }
@@ -144,8 +146,8 @@ pub trait FrameSource {
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>>;
 
     /// Writes frames into `slots` until no frame is left to send, or no empty frame is left in
-    /// `slots`. A host can override this method with a faster loop for frames that differ only in a
-    /// few header fields.
+    /// `slots`. A host can override this method, to write frames that differ only in a few header
+    /// fields in a faster loop.
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
     }
@@ -174,8 +176,8 @@ pub struct RxFrame<'a> {
     /// The frame from its first header on, without preamble and frame check sequence. Padding may
     /// follow the packet if the medium has a minimum frame size.
     pub bytes: &'a [u8],
-    /// The time at which the frame arrived at the link, which can be earlier than the time at which
-    /// the host receives the frame.
+    /// The time at which the frame arrived at the link. It can be earlier than the time at which
+    /// the link passes the frame to the host.
     pub arrived: Instant,
     /// The result of the link's checksum verification.
     pub checksum: RxChecksum,
@@ -183,8 +185,9 @@ pub struct RxFrame<'a> {
     /// that the link has coalesced into one packet of up to 65,535 bytes. The last segment may have
     /// less payload. `None` for a frame that the link has not coalesced.
     pub segment: Option<NonZeroU16>,
-    /// The memory that contains `bytes`, if the link can share this memory with the host. The host
-    /// keeps the frame by cloning the `Arc`. The link reuses the memory when no clone is left.
+    /// The memory that contains `bytes`, if the link can share this memory with the host. To keep
+    /// the data without a copy, the host clones the `Arc`. The link does not reuse the memory until
+    /// all clones were dropped.
     pub memory: Option<&'a Arc<[u8]>>,
 }
 
@@ -262,9 +265,9 @@ pub enum TxChecksum {
 }
 
 /// The smallest MTU of a link over which a host sends, in bytes. It has room for an IPv4 header
-/// without options (20 bytes), the longest TCP header (60 bytes), and 8 bytes of data. No MTU or
-/// MSS makes the payload of segments smaller than that. RFC 791 allows an MTU of 68 bytes, which
-/// would leave no room for data.
+/// without options (20 bytes), the longest TCP header (60 bytes), and 8 bytes of data. Segments
+/// thus always have room for at least 8 bytes of data, whatever the MTU and MSS are. RFC 791 allows
+/// an MTU of 68 bytes, which would leave no room for data.
 pub const SMALLEST_MTU: usize = 88;
 
 /// The capabilities of a link.
@@ -279,8 +282,8 @@ pub struct Capabilities {
     pub rate: Option<Rate>,
     /// The work on frames to send that the link does instead of the host.
     pub offloads: Offloads,
-    /// The number of bytes by which VLAN tags can lengthen a frame. Each offered frame has this
-    /// room in addition to [`Capabilities::room`].
+    /// The number of bytes by which VLAN tags can lengthen a frame. Each offered frame has room for
+    /// [`Capabilities::room`] bytes and for these bytes.
     pub tag_room: usize,
 }
 

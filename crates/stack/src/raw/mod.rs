@@ -63,8 +63,8 @@ pub(crate) struct RawSocket {
     pub(crate) to_send: PacketQueue<()>,
     /// The egress of the first packet in the send queue.
     pub(crate) egress: Egress,
-    /// Whether the application waits for room: a packet did not fit into the send queue, and no
-    /// [`RawEvent::Writable`](crate::RawEvent::Writable) was reported since.
+    /// Whether the application waits for room in the send queue: a packet did not fit, and
+    /// [`RawEvent::Writable`](crate::RawEvent::Writable) was not reported since.
     pub(crate) wants_writable: bool,
 }
 

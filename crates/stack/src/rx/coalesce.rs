@@ -6,10 +6,10 @@
 //! connection then processes the whole run in one step. The next batch of frames can continue the
 //! run, if the connection still expects the next sequence number.
 //!
-//! The last acknowledgement of a batch covers all earlier acknowledgements, so the connection
-//! processes only the last acknowledgement and the number of acknowledgements. The connection
-//! behaves as if the path had lost the earlier acknowledgements, except that its congestion window
-//! grows for all of them.
+//! The final acknowledgement of a batch covers all others, so the connection processes only this
+//! acknowledgement and the number of acknowledgements in the batch. The connection behaves as if
+//! the path had lost the earlier acknowledgements, except that its congestion window grows for all
+//! of them.
 //!
 //! Pending segments are delivered to the connection at the end of their batch of frames, and before
 //! any frame that does not continue them. Coalescing thus never changes the order in which segments
@@ -39,7 +39,8 @@ pub(crate) enum Kind {
         /// The headers that the next segment of the run must have, predicted from the headers of
         /// the latest segment.
         next: NextData,
-        /// Whether the run began in an earlier batch of frames than the current batch.
+        /// Whether the run was begun in a batch of frames that has ended, and is continued in the
+        /// current batch.
         is_resumed: bool,
     },
     Acks {
@@ -59,7 +60,8 @@ pub(crate) enum NextData {
     V6(NextPacket<V6>),
 }
 
-/// The headers of the last acknowledgement of an ACK batch, by IP version.
+/// The headers of the latest acknowledgement of an ACK batch, from which those of the next are
+/// predicted, by IP version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextAcks {
     V4(NextAck<V4>),
@@ -67,7 +69,7 @@ pub(crate) enum NextAcks {
 }
 
 impl NextData {
-    /// Returns the last segment of the run, with its header but without its data.
+    /// Returns the latest segment of the run, with its header but without its data.
     #[inline(always)]
     pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
         match self {
@@ -78,7 +80,7 @@ impl NextData {
 }
 
 impl NextAcks {
-    /// Returns the last acknowledgement of the batch.
+    /// Returns the latest acknowledgement of the batch.
     #[inline(always)]
     pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
         match self {
@@ -88,8 +90,8 @@ impl NextAcks {
     }
 
     /// Creates the value for an acknowledgement without an IP header: `bytes` is its TCP segment.
-    /// Without the IP header, the headers of a next acknowledgement cannot be predicted, so this
-    /// acknowledgement is the last of its batch.
+    /// Without the IP header, the headers of a next acknowledgement cannot be predicted, so no
+    /// acknowledgement is added to the batch after this one.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }
@@ -144,8 +146,8 @@ impl Coalesced {
     }
 }
 
-/// Returns whether the connection is sure to have memory for coalesced data. This must hold even if
-/// other connections take memory before the data are delivered.
+/// Returns whether the connection is sure to get memory for coalesced data when they are delivered,
+/// even if other connections take memory before that.
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

@@ -1,10 +1,10 @@
 //! The flow cache: the headers of the most recent valid frame, by which the host recognises the
 //! next frame of the same flow.
 //!
-//! A frame with equal link header, addresses and ports belongs to the same connection, so the host
-//! need not check these headers again. It checks lengths, fragmentation and the IP and TCP
-//! checksums of each frame before the frame has any effect. With or without the cache, the host
-//! accepts the same frames.
+//! If the link header, addresses and ports of a frame equal the cached ones, the connection is
+//! known. So the host need not check these headers again. It checks lengths, fragmentation and the
+//! IP and TCP checksums of each frame before the frame has any effect. With or without the cache,
+//! the host accepts the same frames.
 
 use crate::demux::Flow;
 use crate::demux::flow::Hosts;
@@ -15,8 +15,8 @@ use linerate_wire::{EthernetHeader, IpVersion, NextAck, NextPacket, V4, V6};
 /// An Ethernet header without VLAN tags, as it is in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 
-/// The flow cache: headers of recent valid unicast frames. The connection of these frames is in the
-/// one-entry cache of the flow table.
+/// The flow cache: headers of recent valid unicast frames. The host finds the connection of such
+/// frames in the one-entry cache of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
@@ -33,8 +33,9 @@ pub(crate) struct FlowCache {
     /// Number of frames that were handled by the flow cache. When the host's counters are read,
     /// this number is added to the counters of frames, packets, segments and lookups.
     pub(crate) hits: u64,
-    /// Number of hits that were possible only because lookup prefetch had put the flow into the
-    /// one-entry cache: the previous frame belonged to another flow.
+    /// Number of frames that were handled by the flow cache only because lookup prefetch had put
+    /// their flow into the one-entry cache. Without prefetch, the cache would have contained the
+    /// flow of the previous frame, which was another.
     pub(crate) prefetched: u64,
 }
 
@@ -51,7 +52,8 @@ impl FlowCache {
         }
     }
 
-    /// Returns whether the last packet of this IP version was between these hosts.
+    /// Returns whether the most recent valid packet of the IP version of `hosts` was between these
+    /// hosts.
     #[inline(always)]
     pub(crate) fn knows(&self, hosts: &Hosts) -> bool {
         match hosts {
@@ -78,9 +80,10 @@ impl FlowCache {
 
 /// The IP version of cached headers. The compiler generates separate code for each version.
 pub(crate) trait Version: IpVersion {
-    /// Returns the addresses of the last packet of this IP version.
+    /// Returns the addresses of the most recent valid packet of this IP version.
     fn known(cache: &FlowCache) -> &Option<Self::Addresses>;
-    /// Returns the Ethernet header of the last unicast frame with a packet of this IP version.
+    /// Returns the Ethernet header of the most recent unicast frame with a packet of this IP
+    /// version.
     fn link_header(cache: &FlowCache) -> Option<&EthernetBytes>;
     /// Returns the pair of hosts with these addresses.
     fn hosts(addresses: Self::Addresses) -> Hosts;
@@ -92,10 +95,10 @@ pub(crate) trait Version: IpVersion {
     /// Returns the predicted headers of the next segment of a GRO run, or `None` if the run is of
     /// the other IP version.
     fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
-    /// Returns `next`, the headers of the last acknowledgement of an ACK batch, as the variant of
+    /// Returns `next`, the headers of the latest acknowledgement of an ACK batch, as the variant of
     /// [`NextAcks`] for this IP version.
     fn next_acks(next: NextAck<Self>) -> NextAcks;
-    /// Returns the headers of the last acknowledgement of an ACK batch, or `None` if the batch is
+    /// Returns the headers of the latest acknowledgement of an ACK batch, or `None` if the batch is
     /// of the other IP version.
     fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>>;
 }
@@ -167,7 +170,8 @@ pub(crate) enum LinkHeader<'a> {
 }
 
 impl<'a> LinkHeader<'a> {
-    /// Returns the expected link header, or `None` if no frame with an Ethernet header is cached.
+    /// Returns the link header that a frame on `medium` must have; `None` if it must be an Ethernet
+    /// header and none is cached.
     #[inline(always)]
     pub(crate) const fn of(medium: Medium, known: Option<&'a EthernetBytes>) -> Option<Self> {
         match (medium, known) {
@@ -177,7 +181,8 @@ impl<'a> LinkHeader<'a> {
         }
     }
 
-    /// Returns the packet behind the link header, or `None` if the frame has another link header.
+    /// Returns the packet behind the link header, or `None` if the frame does not have the expected
+    /// link header.
     #[inline(always)]
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };

@@ -3,18 +3,18 @@
 //!
 //! A flood of segments without a connection must not delay existing connections: the answer to a
 //! SYN costs as much as several data segments, and on a TAP device a system call. Therefore a turn
-//! handles at most [`A_TURN`] of these segments before the segments of connections. Further
-//! segments wait until the segments of connections have been handled. If the queue is full, each
-//! new segment replaces a random waiting segment. A SYN of an honest client is then as likely to be
-//! answered as any SYN of the flood. If the newest or the oldest segment were dropped, a flood
-//! could exclude honest clients.
+//! handles at most [`A_TURN`] of these segments when they arrive. The others wait in the queue
+//! until the turn has handled all segments of connections. If the queue is full, each new segment
+//! replaces a random waiting segment. A SYN of an honest client is then as likely to be answered as
+//! any SYN of the flood. If the newest or the oldest segment were dropped, a flood could exclude
+//! honest clients.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of segments without a connection that a turn handles before the segments of
-/// connections. In a turn with segments of connections, it is also the maximum number of waiting
-/// segments that are handled after them. These waiting segments use up the limit of the next turn.
+/// Maximum number of segments without a connection that a turn handles at their arrival, among the
+/// segments of connections. If the turn has received segments of connections, it handles at most as
+/// many waiting segments afterwards. These waiting segments use up the limit of the next turn.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.
@@ -26,14 +26,15 @@ const LARGEST: usize = 1_536;
 /// The queue of segments that belong to no connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
-    /// Number of segments without a connection that were handled since the last call of
-    /// [`begin_turn`](Self::begin_turn), and of waiting segments that this call admitted.
-    /// Invariant: at most [`A_TURN`].
+    /// Number of segments without a connection that count towards the limit [`A_TURN`]: the waiting
+    /// segments that the last call of [`begin_turn`](Self::begin_turn) admitted, and the segments
+    /// that were handled at their arrival since. Invariant: at most [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
     arrived: u64,
-    /// Number of segments of connections that had arrived before the last call of
-    /// [`begin_turn`](Self::begin_turn).
+    /// Number of segments of connections that had arrived until the most recent call of
+    /// [`begin_turn`](Self::begin_turn). The next call thus finds out whether more have arrived
+    /// since.
     connected: u64,
     /// The packets of waiting segments, each with the number of the interface on which the packet
     /// arrived. Invariant: at most [`WAITING`] packets.
@@ -58,8 +59,8 @@ impl Unconnected {
         }
     }
 
-    /// Counts a received segment without a connection. Returns true if the caller must handle the
-    /// segment now, and false if the segment must be queued.
+    /// Counts a received segment without a connection. Returns true if the limit of this turn
+    /// permits the caller to handle the segment now, and false if the segment must be queued.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
         self.arrived += 1;
@@ -96,8 +97,9 @@ impl Unconnected {
 
     /// Begins to handle waiting segments, after the segments of connections. `segments` is the
     /// number of all segments that the host has received, with and without a connection. Returns
-    /// the number of waiting segments that the caller may handle now. These are all waiting
-    /// segments if no segment of a connection has arrived since the previous call.
+    /// the number of waiting segments that the caller may handle now. If no segment of a connection
+    /// has arrived since the previous call, these are all waiting segments. Otherwise, they are at
+    /// most [`A_TURN`].
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.arrived);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
@@ -175,8 +177,8 @@ mod tests {
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
         // The host has received 101 segments, of which 100 belong to no connection. So one segment
-        // of a connection has arrived. The turn may therefore handle only `A_TURN` of the 40
-        // waiting segments.
+        // of a connection has arrived, and the turn may handle only `A_TURN` of the waiting
+        // segments.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
         // The host has still received only 101 segments, so none of a connection has arrived since

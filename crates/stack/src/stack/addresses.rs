@@ -30,8 +30,8 @@ impl Stack {
     /// interface also gets a link-local address (RFC 4291 §2.1). [`Event::Addresses`] reports the
     /// change.
     ///
-    /// Listeners and UDP sockets that were bound to this address before it was removed receive
-    /// again.
+    /// Listeners and UDP sockets can still be bound to an address that was removed. If the address
+    /// is added again, they receive again.
     ///
     /// # Errors
     /// [`Error::UnusableAddress`] for a multicast, broadcast, loopback, unspecified or IPv4-mapped
@@ -71,7 +71,7 @@ impl Stack {
     /// A host must not send from an address that it no longer has (RFC 4862 §5.5.4). Therefore
     /// connections from the address end at once with [`linerate_tcp::Error::AddressRemoved`],
     /// without a reset to the peer. Listeners and UDP sockets stay bound to the address, but
-    /// receive nothing.
+    /// receive nothing until the address is added again.
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> Option<InterfaceAddress> {
         self.advance_clock(now);
         let removed = self.interface.addresses.remove(address)?;
@@ -80,9 +80,9 @@ impl Stack {
         Some(removed)
     }
 
-    /// Are the addresses of all interfaces ready for use? Duplicate address detection must be over,
-    /// and each interface that forms addresses from router advertisements must have a usable stable
-    /// address.
+    /// Can the addresses of all interfaces be used? This requires that no duplicate address
+    /// detection is in progress. Also, each interface that forms addresses from router
+    /// advertisements must have formed a stable address that is usable.
     #[must_use]
     pub fn is_addressed(&self) -> bool {
         let is_formed =
@@ -95,8 +95,8 @@ impl Stack {
         })
     }
 
-    /// Returns the source address of packets to `destination`; `None` if there is no route or no
-    /// suitable address.
+    /// Returns the source address that this host uses for packets to `destination`; `None` if there
+    /// is no route or no suitable address.
     #[must_use]
     pub fn source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
         self.source_over(self.interface_towards(destination), destination)
@@ -114,8 +114,9 @@ impl Stack {
 
     /// Sorts destination addresses, for example the addresses of a DNS name, by the rules of RFC
     /// 6724 §6. An application should try them in the resulting order. Reachable destinations come
-    /// first, then destinations whose source address has an equal scope, and so on. Destinations
-    /// that the rules do not distinguish keep their order.
+    /// first. Among these, the first ones are those whose scope equals that of the source address
+    /// that would be used. Further rules follow; destinations that no rule distinguishes keep their
+    /// order.
     pub fn select_destinations(&self, destinations: &mut [IpAddr]) {
         let candidate = |&destination: &IpAddr| {
             let own = self.source_towards(destination).map(|source| {
@@ -146,8 +147,9 @@ impl Stack {
         self.handle_address_change();
     }
 
-    /// Updates the host after the address `removed` was removed from the current interface:
-    /// withdraws the direct route and ends the connections of the address.
+    /// Updates the host after the address `removed` was removed from the current interface. Ends
+    /// the connections of the address. Withdraws the direct route to its network, unless another
+    /// address of the interface is in this network.
     #[inline(never)]
     pub(super) fn handle_removal(&mut self, removed: InterfaceAddress) {
         let is_same = |own: &InterfaceAddress| {
@@ -179,8 +181,8 @@ impl Stack {
         self.schedule_address_changes();
     }
 
-    /// Ends the connections from a removed address. Connections remain if another interface has the
-    /// address, or if a forwarder accepts packets to it.
+    /// Ends the connections from `address`, which was removed from an interface. The connections
+    /// remain if another interface has the address, or if a forwarder accepts packets to it.
     pub(super) fn end_connections_of(&mut self, address: IpAddr) {
         if self.is_ours(address) || self.forwards_to(address) {
             return;

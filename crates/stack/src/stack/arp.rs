@@ -41,8 +41,8 @@ impl Stack {
             && is_other
             && target.is_some_and(|own| own.state == AddressState::Tentative)
         {
-            // Another host probes for the address that this host is probing. This counts as a
-            // conflict (RFC 5227 §2.1.1).
+            // The packet is a probe by another host for an address that this host is probing too.
+            // So both hosts want the address, which counts as a conflict (RFC 5227 §2.1.1).
             return self.handle_conflict(packet.target_ip.into());
         }
         let asks_for_us = packet.operation == ArpOperation::Request
@@ -59,8 +59,8 @@ impl Stack {
                 asks_for_us,
             );
         }
-        // In a host of several shards, every shard receives the request. Only the first shard
-        // replies.
+        // On a host of several shards, every shard receives the request. Only the first shard
+        // replies, so that there is one reply.
         if asks_for_us && self.shard.is_first() {
             let reply = packet.reply(self.interface.mac);
             let emit = |bytes: &mut [u8]| {
@@ -121,7 +121,7 @@ impl Stack {
     }
 
     /// Has the peer acknowledged data since the connection was recorded as the witness of its next
-    /// hop? If so, packets pass the next hop, which is therefore reachable.
+    /// hop? If so, the data has passed the next hop, which is therefore reachable.
     fn has_progressed(&self, witness: &Witness) -> bool {
         self.tcp_progress(witness.connection).is_some_and(|progress| progress != witness.progress)
     }

@@ -75,9 +75,10 @@ impl Stack {
         self.form_temporary(now, prefix, ends, 0);
     }
 
-    /// Forms a temporary address from `prefix`, if temporary addresses are enabled. Forms no
-    /// address if its lifetime would be so short that it would have to be replaced at once (RFC
-    /// 8981 §3.4).
+    /// Forms a temporary address from `prefix`, if temporary addresses are enabled. The address
+    /// must not outlive `ends`, the end times of the stable address. `duplicates` is the number of
+    /// earlier attempts that ended with a duplicate. Forms no address if it would have to be
+    /// replaced at once, because its lifetime is too short (RFC 8981 §3.4).
     fn form_temporary(&mut self, now: Instant, prefix: Ipv6Addr, ends: Limits, duplicates: u8) {
         if !self.interface.discovery.config.is_some_and(|config| config.temporary_addresses) {
             return;
@@ -172,8 +173,9 @@ impl Stack {
         Some(Limits { preferred_until: own.preferred_until, valid_until: own.valid_until })
     }
 
-    /// Replaces a formed address that another host also has by an address with another interface
-    /// identifier, unless the maximum number of attempts has failed (RFC 7217 §6, RFC 8981 §3.4).
+    /// Replaces a formed address that another host also has. The new address has the same prefix
+    /// and another interface identifier. After the maximum number of attempts, the address is not
+    /// replaced (RFC 7217 §6, RFC 8981 §3.4).
     pub(super) fn replace_duplicate(&mut self, duplicate: IpAddr) {
         let is_same = |formed: &Formed| IpAddr::V6(formed.address) == duplicate;
         let Some(place) = self.interface.discovery.formed.iter().position(is_same) else { return };

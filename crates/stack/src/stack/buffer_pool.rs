@@ -1,10 +1,11 @@
-//! Use of the buffer pool by the receive path with lookup prefetch (see `tcp::buffer_pool`).
+//! The calls by which the receive path with lookup prefetch uses the buffer pool. The module
+//! `tcp::buffer_pool` contains the pool and explains its purpose.
 
 use crate::stack::Stack;
 
 impl Stack {
-    /// Gives memory of the pool to the receive buffer of a connection, before a segment of the
-    /// connection is handled.
+    /// Gives memory of the pool, which is probably in the processor's caches, to the receive buffer
+    /// of a connection. The next frame contains a segment of this connection.
     #[inline]
     pub(crate) fn pool_receive_buffer(&mut self, index: u32) {
         debug_assert!(
@@ -16,8 +17,9 @@ impl Stack {
         }
     }
 
-    /// Takes the pool's memory back from the send buffer of a connection, if acknowledgements have
-    /// emptied the buffer. Called when the next received frame belongs to another connection.
+    /// Returns memory of the send buffer of a connection to the pool, if acknowledgements have
+    /// emptied the buffer. Called after the last of consecutive frames of the connection, because
+    /// then no further acknowledgement follows at once.
     #[inline]
     pub(crate) fn reclaim_send_buffer(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {

@@ -11,7 +11,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{ArpPacket, Icmpv6Message, IpCidr, MacAddress, NdMessage, ipv6_multicast};
 
-/// Minimum time between two defences of an address (DEFEND_INTERVAL of RFC 5227 §1.1).
+/// Minimum time between two defences of addresses of one interface (DEFEND_INTERVAL of RFC 5227
+/// §1.1).
 const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Stack {
@@ -122,9 +123,10 @@ impl Stack {
 
     /// Handles a conflict: a message shows that another host uses or probes for `address`, which is
     /// an address of this host. The host gives up a tentative address, and keeps an assigned IPv6
-    /// address. It defends an assigned IPv4 address by an announcement, at most every ten seconds.
-    /// At the second conflict within ten seconds, the host keeps an IPv4 address that the
-    /// application has configured, and gives up any other IPv4 address (RFC 5227 §2.4 b and c).
+    /// address. If duplicate address detection is enabled, it defends an assigned IPv4 address by
+    /// an announcement, at most every ten seconds on an interface. A conflict before the ten
+    /// seconds have passed is not answered. In this case, the host keeps an address that the
+    /// application has configured, and gives up any other address (RFC 5227 §2.4 b and c).
     #[cold]
     pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
         self.interface.neighbors.counters_mut().conflicts += 1;
@@ -153,8 +155,8 @@ impl Stack {
         }
     }
 
-    /// Stops using an address that another host also has, and ends its connections. Replaces an
-    /// automatically chosen address, if possible.
+    /// Stops using `address`, because another host also has it, and ends its connections. If the
+    /// host has chosen the address automatically, tries to replace it by another address.
     fn give_up_address(&mut self, origin: AddressOrigin, address: IpAddr) {
         self.interface.detections.end(address);
         self.interface.addresses.mark_duplicated(address);

@@ -27,8 +27,8 @@ use linerate_wire::{
 /// shorter.
 const ROOM: usize = 320;
 /// The Maximum DHCP Message Size that the client announces, in bytes of the IP packet (RFC 2132
-/// §9.10). The size may exceed the MTU of the link, because the host can reassemble the packet from
-/// fragments. In practice, messages are shorter.
+/// §9.10). This size may exceed the MTU of the link, because the host can reassemble the packet
+/// from fragments. The messages that servers send in practice are shorter than this size.
 const MAX_MESSAGE_SIZE: u16 = 1_500;
 /// The options that the client requests from the server.
 const PARAMETERS: [u8; 8] = [
@@ -52,8 +52,8 @@ impl Stack {
     }
 
     /// Releases the lease of the current interface: sends DHCPRELEASE to the server, and stops the
-    /// client. After 100 ms, when the message has been sent, the address is removed and its
-    /// connections end. [`Event::Dhcp`] reports the change.
+    /// client. The address is removed 100 ms later, because the message is sent from this address.
+    /// The removal ends the connections of the address. [`Event::Dhcp`] reports the change.
     pub fn dhcp_release(&mut self, now: Instant) {
         self.advance_clock(now);
         let Some(service) = &mut self.interface.dhcp else { return };
@@ -68,8 +68,9 @@ impl Stack {
         self.perform_dhcp(actions);
     }
 
-    /// Passes a datagram to port 68 to the DHCP client, if the client is enabled and the datagram
-    /// came from a DHCP server. Returns whether the datagram was for the client.
+    /// Passes a datagram, whose destination port is 68, to the DHCP client. Does so only if the
+    /// client is enabled and the datagram came from a DHCP server. Returns whether the datagram was
+    /// for the client.
     #[inline(never)]
     pub(crate) fn handle_dhcp_datagram(
         &mut self,
@@ -179,8 +180,9 @@ impl Stack {
         self.replace_dhcp_routes(wanted);
         let is_usable = self.interface.is_ours(lease.address.address());
         if is_new && is_usable && self.interface.capabilities.medium == Medium::Ethernet {
-            // Other hosts may have cached the MAC address of a former owner of the IP address. This
-            // ARP announcement makes them replace it (RFC 2131 §4.4.1).
+            // Other hosts may have cached the MAC address of the host that had this IP address
+            // before. This ARP announcement makes them replace it by our MAC address (RFC 2131
+            // §4.4.1).
             self.send_arp_request(lease.own(), lease.own());
         }
         self.events.note_change(Event::Dhcp);

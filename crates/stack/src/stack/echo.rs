@@ -88,16 +88,16 @@ impl Stack {
     }
 
     /// Records the destination and identifier of an echo reply that may exceed the MTU of its path.
-    /// If a router then reports the path MTU, [`Stack::note_echo_mtu`] accepts the report, because
-    /// it quotes a recorded message.
+    /// If a router then reports the path MTU, [`Stack::note_echo_mtu`] finds that this host has
+    /// sent the quoted reply, and accepts the report.
     pub(crate) fn note_answered_echo(&mut self, destination: IpAddr, echo: &Echo<'_>) {
         if echo.data.len() > SMALLEST_PATH_MTU - Ipv6Header::LENGTH {
             self.answered_echoes.insert(destination, echo.identifier);
         }
     }
 
-    /// Records the path MTU that a router reports about an echo request or reply, if this host has
-    /// recently sent the quoted message. Other reports may be forged.
+    /// Records the path MTU that a router reports about an echo request or reply. A report is
+    /// ignored unless this host has recently sent the quoted message, because it may be forged.
     pub(crate) fn note_echo_mtu(&mut self, now: Instant, report: &Report<'_>) {
         let destination = report.destination();
         let is_known = match (report.echo_request(), report.echo_reply()) {

@@ -26,8 +26,8 @@ impl Stack {
         self.fast_open_cookies.set_keys(keys);
     }
 
-    /// Stores in the cache what the SYN exchange of a connection has shown about its server: a
-    /// cookie, the MSS, or a failure of Fast Open.
+    /// Stores in the cache of servers the result of a connection's SYN exchange: the cookie and MSS
+    /// that the server has sent, or the failure of Fast Open.
     #[inline]
     pub(crate) fn learn_fast_open(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index)

@@ -39,10 +39,10 @@ impl Stack {
         while let Some(option) = options.next() {
             let error = match option {
                 Ok(option) if !option.directs_to_others() => continue,
-                // The packet has a source route that is not completed, so it would have to be
-                // forwarded, which this host does not do. Completed source routes are ignored.
-                // Replies do not take the reversed route either, because a source route can
-                // circumvent filters (RFC 7126 §4.3).
+                // The source route of the packet contains addresses that it has not visited yet. It
+                // would have to be forwarded to them, which this host does not do. A completed
+                // source route has no effect: replies do not take the reversed route, because a
+                // source route can circumvent filters (RFC 7126 §4.3).
                 Ok(_) => IcmpError::Unreachable(Unreachable::SourceRouteFailed),
                 Err(_) => IcmpError::ParameterProblem {
                     pointer: u8::try_from(options.at()).unwrap_or(u8::MAX),
@@ -61,8 +61,9 @@ impl Stack {
         self.counted.ip.reassembly_required += 1;
         let headers = arrived.bytes.len() - packet.payload.len();
         let offset = usize::from(header.fragment_offset);
-        // Fragments that split or overlap the transport header are dropped (RFC 1858, RFC 3128),
-        // because they hide the ports and flags of the reassembled segment from filters.
+        // A fragment that contains only part of the transport header, or overlaps it, is dropped
+        // (RFC 1858, RFC 3128). A filter that inspects single fragments cannot see the ports and
+        // flags that the reassembled segment would have.
         let is_tiny = match offset {
             0 => !header.protocol.has_whole_header(packet.payload),
             8 => header.protocol == Protocol::TCP,
@@ -197,8 +198,9 @@ impl Stack {
                     let (protocol, payload) = (whole.protocol, whole.payload);
                     self.deliver_extended(&Arrived { protocol, payload, ..arrived }, true);
                 }
-                // The extension headers of the reassembled packet are valid, but contain a second
-                // fragment header. Fragments within fragments are not supported.
+                // The extension headers of the reassembled packet are valid, but contain another
+                // fragment header. The packet is dropped, because fragments within fragments are
+                // not supported.
                 Ok(_) => self.counted.ip.in_header_errors += 1,
                 Err(_) => self.handle_extended_ipv6(&arrived),
             }
@@ -233,9 +235,9 @@ impl Stack {
 /// # Sent fragments
 impl Stack {
     /// Must the length of the packet be compared with the MTU of its path before the packet is
-    /// sent? Three kinds of packets may need fragments: packets longer than the MTU of the
+    /// sent? Only three kinds of packets may need fragments: those longer than the MTU of the
     /// interface, IPv4 packets without the DF flag, and IPv6 packets longer than the minimum MTU.
-    /// IPv6 has no DF flag, so any such packet may be fragmented by its source.
+    /// IPv6 has no DF flag, so the source may fragment every IPv6 packet.
     #[inline]
     pub(crate) fn may_need_fragments(&self, packet: &[u8]) -> bool {
         packet.len() > self.interface.capabilities.mtu
@@ -247,7 +249,8 @@ impl Stack {
     }
 
     /// Begins to send a packet in fragments, and writes the first fragment into `frame`. Returns
-    /// `None` if the packet must be sent whole.
+    /// `None` if the packet must be sent unfragmented, because it has the DF flag or is an IPv6
+    /// packet that fits the path MTU.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_fragments(
@@ -265,8 +268,9 @@ impl Stack {
                 return None;
             }
         } else if packet[6] & DF != 0 {
-            // This packet has the DF flag, and the path MTU has decreased since it was queued. The
-            // packet is sent unfragmented, and a router will report the path MTU to its source.
+            // This packet has the DF flag although it exceeds the path MTU, because the path MTU
+            // has decreased since the packet was queued. It is sent unfragmented, so that a router
+            // drops it and reports the path MTU to this host.
             return None;
         }
         let identification = self.fragment_ids.next(source, destination);
@@ -297,7 +301,7 @@ impl Stack {
                 return TransmitOutcome::QueuedOrDropped;
             }
         };
-        // A packet whose first fragment is also the last fragment was sent whole, so it does not
+        // A short packet can fit into its first fragment. It was then sent whole, and does not
         // count as fragmented.
         let is_fragment = !(is_first && is_last);
         counted.fragments_created += u64::from(is_fragment);

@@ -206,8 +206,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.multicast_loop)
     }
 
-    /// Changes the sources of a membership, on the first interface on which the socket has joined
-    /// the group.
+    /// Adds or removes `source` in the socket's membership of `group`. If the socket has joined the
+    /// group on several interfaces, only the membership on the first of them changes.
     fn change_sources(
         &mut self,
         now: Instant,
@@ -323,8 +323,8 @@ impl Stack {
     pub(crate) fn send_group_reports(&mut self, now: Instant) {
         if self.interface.groups.poll_timeout() <= now {
             let mut due = self.interface.groups.handle_timeout(now);
-            // A link without MAC addresses needs no address resolution, and therefore no
-            // solicited-node groups. So their reports are omitted on such a link. On a host of
+            // Solicited-node groups serve address resolution, which a link without MAC addresses
+            // does not need. So reports about these groups are omitted on such a link. On a host of
             // several shards, only the first shard sends reports.
             let is_needed = |group: IpAddr| match group {
                 IpAddr::V6(group) if self.interface.capabilities.medium == Medium::Ip => {
@@ -343,7 +343,7 @@ impl Stack {
     }
 
     /// Queues the reports `due`, which must all belong to one IP version. Each IGMPv3 or MLDv2
-    /// message contains as many records as fit.
+    /// message contains as many group records as fit.
     fn send_reports_of_version(&mut self, due: &[GroupReportDue]) {
         let Some(first) = due.first() else { return };
         let (source, receivers, routers) = self.report_addresses(first.group());
@@ -377,9 +377,10 @@ impl Stack {
         }
     }
 
-    /// Returns three addresses for reports about `group`: the source, the destination of IGMPv3 or
-    /// MLDv2 reports, and the group of all routers. If the interface has no suitable address, the
-    /// source is the unspecified address (RFC 3376 §4.2.13, RFC 3810 §5.2.13).
+    /// Returns three addresses for messages about `group`: the source, the destination of IGMPv3 or
+    /// MLDv2 reports, and the destination of leave messages, which is the group of all routers. If
+    /// the interface has no suitable address, the source is the unspecified address (RFC 3376
+    /// §4.2.13, RFC 3810 §5.2.13).
     fn report_addresses(&self, group: IpAddr) -> (IpAddr, IpAddr, IpAddr) {
         let source = |is_possible: fn(IpAddr) -> bool| {
             let mut addresses = self.interface.addresses.in_use().iter().map(|own| own.address());

@@ -1,6 +1,6 @@
-//! Handover of reassembled segments to other shards. All fragments reach the first shard, because
-//! only the first fragment of a segment contains the ports, by which the shard is selected (see
-//! [`crate::steering`]).
+//! Handover of reassembled segments to other shards. The ports of a segment select its shard (see
+//! [`crate::steering`]), but only the first fragment contains them. Therefore all fragments go to
+//! the first shard, which reassembles them and passes the segment to the selected shard.
 
 use crate::demux::flow::Hosts;
 use crate::ip::Arrived;
@@ -27,7 +27,8 @@ impl Stack {
         }
     }
 
-    /// Delivers a reassembled segment, or queues a frame with it for the shard of its connection.
+    /// Delivers a reassembled segment to its connection, if the connection belongs to this shard.
+    /// Otherwise queues a frame with the segment for the shard of the connection.
     pub(crate) fn deliver_to_shard(&mut self, arrived: &Arrived<'_>) {
         let &[a, b, c, d, ..] = arrived.payload else { return self.deliver(arrived) };
         let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -42,8 +43,8 @@ impl Stack {
             Hosts::V4(_) => EtherType::IPV4,
             Hosts::V6(_) => EtherType::IPV6,
         };
-        // The other shard checks the destination MAC address of the frame. It learns nothing from
-        // the source MAC address, so our own address can stand there.
+        // The other shard checks the destination MAC address of the frame, so this must be our own
+        // address. The source MAC address is not used, so it can have any value.
         let header =
             EthernetHeader { destination: mac, source: mac, tags: VlanTags::NONE, ether_type };
         let kept = self.handovers.push_with(owner, at + arrived.bytes.len(), |frame| {

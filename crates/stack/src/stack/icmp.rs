@@ -165,8 +165,8 @@ impl Stack {
             report.error,
             ReportedError::V4(IcmpError::SourceQuench | IcmpError::Redirect { .. })
         );
-        // A reported path MTU below the minimum MTU of IPv6 is invalid, so the report is discarded
-        // (RFC 8201 §4).
+        // A path MTU below the minimum MTU of IPv6 is invalid, so an ICMPv6 error that reports such
+        // a value is discarded (RFC 8201 §4).
         let is_too_narrow = matches!(
             report.error,
             ReportedError::V6(Icmpv6Error::PacketTooBig { mtu })
@@ -174,8 +174,9 @@ impl Stack {
         );
         let sender = report.source();
         let is_ours = self.is_ours(sender) || self.forwards_to(sender);
-        // A genuine report about a fragment quotes a recent Identification, which only nodes on the
-        // path know. A report with any other value is discarded as forged.
+        // An ICMP error that quotes a fragment contains the Identification of the fragment. Only
+        // nodes on the path know recent values. An error with any other value is discarded as
+        // forged.
         let is_forged = report.identification().is_some_and(|identification| {
             !self.fragment_ids.is_recent(sender, report.destination(), identification)
         });

@@ -37,8 +37,9 @@ impl Stack {
                 self.handle_neighbor_discovery(arrived, &header, &message);
             }
             Icmpv6Message::Other { .. } => self.handle_mld(arrived),
-            // The messages of the branches above, Neighbour Discovery and MLD (RFC 3590), may have
-            // the unspecified address as source. All other messages with this source are invalid.
+            // Neighbour Discovery and MLD messages may have the unspecified address as source (RFC
+            // 3590), and were handled by the branches above. All other messages with this source
+            // are invalid.
             _ if source.is_unspecified() => counted.in_errors += 1,
             Icmpv6Message::EchoRequest(echo) => {
                 counted.in_echos += 1;
@@ -86,8 +87,8 @@ impl Stack {
     }
 }
 
-/// Returns the ICMPv6 error that corresponds to the ICMP `reason` for which a packet cannot be
-/// delivered.
+/// Returns the ICMPv6 error to send for a packet that cannot be delivered. `reason` is the reason,
+/// given as an ICMP code of IPv4.
 pub(super) fn icmpv6_error(arrived: &Arrived<'_>, reason: Unreachable) -> Icmpv6Error {
     let reason = match reason {
         Unreachable::Protocol => {

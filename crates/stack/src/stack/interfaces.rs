@@ -1,10 +1,10 @@
 //! The network interfaces of a host, which can be added and removed at run time.
 //!
-//! The field `interface` of [`Stack`] holds the current interface: the interface whose link has its
-//! turn, or which the current call concerns. The field `others` holds all other interfaces. The
-//! code that handles packets thus needs no interface number, and a host with one interface has no
-//! extra cost. [`Stack::serving`] makes another interface the current one for the duration of one
-//! call.
+//! The field `interface` of [`Stack`] holds the current interface: the one whose link is served in
+//! this turn, or to which the current call applies. The field `others` holds all other interfaces.
+//! The code that handles packets thus needs no interface number, and a host with one interface has
+//! no extra cost. [`Stack::serving`] makes another interface the current one for the duration of
+//! one call.
 
 use crate::config::InterfaceConfig;
 use crate::error::Error;
@@ -93,8 +93,9 @@ impl Stack {
     }
 
     /// Removes an interface with its routes and addresses. The connections of its addresses end as
-    /// described at [`Stack::remove_address`]. If the first interface is removed, another interface
-    /// takes its place.
+    /// described at [`Stack::remove_address`]. Sockets that sent over the interface move to another
+    /// one. If the removed interface is the current one, another interface becomes the current
+    /// interface.
     ///
     /// # Errors
     /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last interface of the host.
@@ -124,7 +125,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Moves the sockets that sent over the removed interface `gone` to the current interface.
+    /// Lets the current interface send for all sockets that have sent over the removed interface
+    /// `gone`.
     fn adopt_sockets(&mut self, gone: &Interface) {
         let own = self.interface.number;
         for index in self.sockets.iter().map(|(index, _)| index).collect::<Vec<_>>() {
@@ -327,7 +329,8 @@ impl Stack {
         }
     }
 
-    /// Checks that the zone of a local address, if given, is the number of the current interface.
+    /// Checks that the zone of a local address is the number of the current interface. Accepts an
+    /// address without a zone.
     pub(crate) fn check_zone(&self, local: &SocketAddr) -> Result<(), Error> {
         match local {
             SocketAddr::V6(local) if needs_zone(*local.ip()) && local.scope_id() != 0 => {
@@ -339,9 +342,10 @@ impl Stack {
         }
     }
 
-    /// Returns the number of the interface over which packets to `destination` leave. This is the
-    /// current interface for addresses that have a meaning on every link, such as link-local and
-    /// multicast addresses, for addresses of this host, and for destinations without a route.
+    /// Returns the number of the interface over which packets to `destination` leave. Link-local,
+    /// multicast and limited broadcast addresses exist on every link, so for these it is the
+    /// current interface. It is also the current interface for addresses of this host, and for
+    /// destinations without a route.
     #[inline]
     pub(crate) fn interface_towards(&self, destination: IpAddr) -> u16 {
         if self.others.is_empty() {
@@ -372,18 +376,18 @@ impl Stack {
         number.filter(|&number| self.has_interface(number)).or_else(first).unwrap_or_default()
     }
 
-    /// Returns the current generation of routes and neighbours, a number that changes whenever a
-    /// resolved MAC address may have become invalid. The number applies to the current interface
-    /// only.
+    /// Returns the current generation of routes and neighbours: a number that changes whenever a
+    /// resolved MAC address may have become invalid. Only generations of one interface can be
+    /// compared.
     #[inline(always)]
     pub(crate) const fn next_hop_generation(&self) -> u64 {
         self.routes.generation() + self.interface.neighbors.generation()
     }
 
     /// Moves a sender to the ring of another interface, if its next packet must leave over that
-    /// interface. A packet can be in the wrong ring if routes have changed, or if one socket sends
-    /// to several destinations. For the host's own replies, only the next packet is moved, and the
-    /// sender stays. Returns whether the sender or packet was moved.
+    /// interface. This is necessary if routes have changed, or if one socket sends to several
+    /// destinations. If the sender is the host itself ([`Sender::Replies`]), only its next packet
+    /// is moved. Returns whether the sender or packet was moved.
     #[cold]
     pub(super) fn move_sender(&mut self, sender: Sender) -> bool {
         if self.interface.fragmenter.is_busy() {
@@ -408,7 +412,8 @@ impl Stack {
     }
 
     /// Returns the destination of the next packet of a sender. Returns `None` if there is no
-    /// packet, or if it is certain that the packet leaves over the current interface.
+    /// packet, or if the interface need not be checked, because the packet certainly leaves over
+    /// the current one.
     fn destination_of_next(&self, sender: Sender) -> Option<IpAddr> {
         let packet = match sender {
             Sender::Replies => match self.interface.replies.front()? {
@@ -462,8 +467,8 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Can any interface send frames now? The interface must have frames to send. Its last turn
-    /// must not have left frames unsent because the link had no room.
+    /// Can any interface send frames now? At least one interface must have frames to send, and the
+    /// link of this interface must have had room for all frames of its most recent turn.
     pub(crate) fn can_transmit(&self) -> bool {
         self.all_interfaces().any(|known| !known.ready.is_empty() && !known.is_blocked)
     }

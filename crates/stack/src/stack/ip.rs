@@ -55,8 +55,8 @@ impl Stack {
     fn check_addresses(&mut self, arrived: &Arrived<'_>) -> Option<bool> {
         let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
-        // Consecutive packets often belong to one flow. If the addresses are those of the previous
-        // packet, they are valid, because that packet was checked.
+        // Consecutive packets often belong to one flow. If the addresses equal those in the flow
+        // cache, which come from a checked packet, they are valid and need no check.
         if is_plain && self.interface.flow_cache.knows(hosts) {
             return Some(false);
         }
@@ -139,8 +139,8 @@ impl Stack {
         Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
     }
 
-    /// Returns the path to a destination that is not in the route cache, over the interface towards
-    /// the destination.
+    /// Returns the path to a destination that is not in the route cache. First makes the interface
+    /// over which packets to the destination leave the current one.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = self.interface_towards(destination);
@@ -189,7 +189,7 @@ impl Stack {
     }
 
     /// Returns the route to a destination that is not a broadcast address; `None` if there is no
-    /// route. The route is cached if the destination is another host.
+    /// route. Caches the route if the destination is another host.
     pub(crate) fn find_route(&mut self, destination: IpAddr) -> Option<CachedRoute> {
         let route = self.routes.lookup(destination)?;
         let next_hop = route.next_hop(destination);
@@ -243,8 +243,8 @@ impl Stack {
         kept
     }
 
-    /// Returns `header` for a packet of `total` bytes, with the DF flag cleared if the packet
-    /// exceeds the MTU of its path.
+    /// Returns `header` for a packet of `total` bytes. If an IPv4 packet exceeds the MTU of its
+    /// path, its DF flag is cleared, so that the packet can be sent in fragments.
     fn fragmentable(&mut self, header: IpHeader, total: usize) -> IpHeader {
         let IpHeader::V4(header) = header else { return header };
         if total <= SMALLEST_PATH_MTU {
@@ -271,8 +271,8 @@ impl Stack {
         steps
     }
 
-    /// Are there senders of packets from this host to itself, or waiting segments without a
-    /// connection?
+    /// Has this host work that does not come from a link: packets from the host to itself, or
+    /// queued segments without a connection?
     pub(crate) const fn has_local(&self) -> bool {
         !self.local_ready.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Accounting of buffer memory. When one connection takes or returns memory, the host may take
-//! memory back from other connections, or give it to applications that wait to write. The policy is
-//! described in `tcp::memory`.
+//! Accounting of buffer memory. When a connection takes memory, the host may take unused memory
+//! back from other connections. When memory becomes free, the host gives it to connections whose
+//! applications wait to write. The module `tcp::memory` describes the policy.
 
 use crate::stack::Stack;
 use crate::tcp::memory::CLASSES;
@@ -15,8 +15,10 @@ impl Stack {
         self.memory.held()
     }
 
-    /// Accounts for the memory that a connection took or returned. If memory runs short, takes
-    /// unused memory back from the connections that hold most. Then serves waiting writers.
+    /// Updates the accounting after a connection has taken or returned memory. If it has taken
+    /// memory, and more than half of the budget is in use, takes unused memory back from the
+    /// connections that hold the most. Then gives free memory to connections whose applications
+    /// wait to write.
     #[cold]
     pub(crate) fn handle_memory_change(&mut self, index: u32) {
         if self.memory.is_awaited()
@@ -53,10 +55,11 @@ impl Stack {
         held > before
     }
 
-    /// Takes unused memory back from the connections that hold most memory. If `can_drop_data` is
-    /// true, also drops their out-of-order data. Connections are grouped in classes by the memory
-    /// that they hold. Each call visits a few connections of each class in rotation, beginning with
-    /// the class that holds most, and stops when less than half of the budget is in use.
+    /// Takes unused memory back from the connections that hold the most memory. If `can_drop_data`
+    /// is true, also drops their out-of-order data. Connections are grouped in classes by the
+    /// memory that they hold. Each call visits a few connections of each class in rotation. It
+    /// begins with the class whose connections hold the most, and stops when at most half of the
+    /// budget is in use.
     fn relieve_holders(&mut self, can_drop_data: bool) {
         for class in (1..CLASSES).rev() {
             let count = self.memory.classes[class].len().min(HOLDERS_PER_PASS);
@@ -77,8 +80,8 @@ impl Stack {
         self.account_memory(index);
     }
 
-    /// Counts a received segment whose data was refused for lack of memory, and takes memory back
-    /// from large holders.
+    /// Counts a received segment whose data was refused for lack of memory. Takes memory back from
+    /// the connections that hold the most, so that a retransmission can be accepted.
     #[cold]
     pub(crate) fn refuse_memory(&mut self) {
         self.counted.tcp_extra.memory_refusals += 1;
@@ -86,8 +89,8 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Queues a connection whose application could not write for lack of memory, and takes memory
-    /// back from large holders.
+    /// Queues a connection whose application could not write for lack of memory. Takes memory back
+    /// from the connections that hold the most, to give it to this connection.
     #[cold]
     pub(crate) fn wait_for_memory(&mut self, index: u32) {
         self.counted.tcp_extra.memory_waits += 1;
@@ -96,10 +99,11 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Serves waiting writers in the order of their arrival. A writer gets its memory at once,
-    /// before the application is notified. Otherwise another connection could take the memory
-    /// first, and the writable event would be wrong. Each iteration removes one waiting writer, so
-    /// the cost per write that had to wait is constant.
+    /// Gives memory to connections whose applications wait to write, in the order in which they
+    /// began to wait. A connection gets its memory before its application is notified. Otherwise
+    /// another connection could take the memory in between, and the application could not write
+    /// despite the event. Each iteration removes one connection from the queue, so the cost per
+    /// write that had to wait is constant.
     #[inline]
     fn serve_writers(&mut self) {
         if self.memory.is_awaited() {

@@ -1,6 +1,6 @@
-//! The type [`Stack`]: its fields, its construction and its getters. Each submodule adds the
-//! methods of one protocol or task to [`Stack`]. The types that hold the state of the protocols are
-//! in other modules of the crate, which do not use [`Stack`].
+//! The type [`Stack`], which is a TCP/IP stack: its fields, its construction and its getters. Each
+//! submodule adds the methods of one protocol or task to [`Stack`]. The types that hold the state
+//! of the protocols are in other modules of the crate, which do not use [`Stack`].
 
 mod addresses;
 mod arp;
@@ -91,12 +91,13 @@ pub struct Stack {
     pub(crate) others: Vec<Box<Interface>>,
     /// The secret keys of the host, from which the keys of later added interfaces are derived.
     pub(crate) keys: Keys,
-    /// The result of the most recent route lookup for a destination other than this host; `None`
-    /// before the first lookup, and after a change of addresses or of the current interface.
+    /// The result of the most recent route lookup for a destination other than this host. It is
+    /// `None` before the first lookup. It becomes `None` again when addresses or the current
+    /// interface change.
     pub(crate) cached_route: Option<CachedRoute>,
     /// The segments of one connection that are being coalesced: an ACK batch, or a GRO run of data;
-    /// `None` if nothing is being coalesced. Invariant: coalesced segments are delivered before
-    /// anything but the receive path uses the stack.
+    /// `None` if there are none. Invariant: the receive path delivers these segments before any
+    /// other part of the stack runs.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) path_mtus: PathMtus,
@@ -107,8 +108,8 @@ pub struct Stack {
     pub(crate) flows: Demux,
     /// Indices of TCP listeners, by their bound address and port.
     pub(crate) listeners: Demux,
-    /// Indices of UDP sockets, by their bound address and port. For the sockets of forwarded flows,
-    /// the key also contains the address and port of their peer.
+    /// Indices of UDP sockets, by the address and port to which they are bound. The key of a socket
+    /// of a forwarded flow also contains the address and port of its peer.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
     /// Indices of the raw sockets.
@@ -119,8 +120,9 @@ pub struct Stack {
     pub(crate) shard: Shard,
     /// The function that assigns each connection to a shard.
     pub(crate) steering: Steering,
-    /// Received segments without a connection that wait to be handled. Invariant: while a segment
-    /// waits here, [`Sender::Replies`] is in `local_ready`, so that a turn will handle the segment.
+    /// Received segments that belong to no connection and wait to be handled. Invariant: while a
+    /// segment waits here, [`Sender::Replies`] is in `local_ready`, so that a turn will handle the
+    /// segment.
     pub(crate) unconnected: Unconnected,
     pub(crate) cookies: SynCookieIssuer,
     pub(crate) syn_acks: SynAckForms,
@@ -132,8 +134,8 @@ pub struct Stack {
     pub(crate) tcp_configs: TcpConfigs,
     /// The timers of connections, of TIME-WAIT records, and of forwarded UDP flows.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// The deadline of reassembly, and the earliest deadline of all interfaces except the current
-    /// one.
+    /// The deadline of reassembly. Also contains the earliest deadline of all interfaces except the
+    /// current one; the current interface has its own deadlines.
     pub(crate) deadlines: Deadlines,
     /// The links of all linked lists of sockets: `time_wait`, the queues of listeners, and the
     /// lists of forwarded UDP flows. A socket is in at most one list.
@@ -147,10 +149,11 @@ pub struct Stack {
     pub(crate) recent_headers: HostHeaders,
     /// The header template of the segments that one connection is sending in a batch.
     pub(crate) batch: BatchHeaders,
-    /// The use of scatter-gather for the frame that is being written: off, allowed, or used.
+    /// Whether the frame that is being written may leave its data in the send buffer
+    /// (scatter-gather), and if so, whether it does.
     pub(crate) scatter_gather: ScatterGather,
-    /// The ring of senders of packets to this host itself. In this ring, the entry
-    /// [`Sender::Replies`] represents the packets in `local` and the segments in `unconnected`.
+    /// The ring of senders that have packets to this host itself. In this ring, the entry
+    /// [`Sender::Replies`] stands for the packets in `local` and for the segments in `unconnected`.
     pub(crate) local_ready: Ready,
     /// A reusable buffer for one segment from this host to itself.
     pub(crate) scratch: Vec<u8>,
@@ -170,10 +173,12 @@ pub struct Stack {
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) memory: Memory,
-    /// Recently used memory for small socket buffers, likely to be in the processor's caches.
+    /// Memory for small socket buffers. It was used recently, so it is probably still in the
+    /// processor's caches.
     pub(crate) buffer_pool: BufferPool,
     pub(crate) counted: Counters,
-    /// The current time of the host: the latest time that a caller or a received frame has given.
+    /// The current time of the host: the latest of all times that callers have given, and of all
+    /// arrival times of frames.
     pub(crate) now: Instant,
 }
 
@@ -259,19 +264,20 @@ impl Stack {
         }
     }
 
-    /// Adds a route. It replaces an earlier added route with the same destinations, metric and
-    /// interface. An added route takes precedence over learned routes with the same destinations
-    /// and metric. Learned routes come from a DHCP server, from a router, or from an address of
-    /// this host, whose network is on the link. Existing connections send along the new route, but
-    /// keep their window clamp and MTU. A connection whose packets are too large for the MTU of its
-    /// new link is aborted.
+    /// Adds a route. It replaces a route that the application has added before with the same
+    /// destinations, metric and interface. An added route takes precedence over learned routes with
+    /// the same destinations and metric. Learned routes come from a DHCP server, from a router, or
+    /// from an address of this host, whose network is on the link. Existing connections send along
+    /// the new route, but keep their window clamp and MTU. If the packets of a connection are too
+    /// large for the MTU of the link of the new route, the connection is aborted.
     pub fn add_route(&mut self, route: Route) {
         self.routes.insert(RouteOrigin::Static, route);
     }
 
-    /// Removes and returns the route in use whose prefix is exactly `destination`, whether an
-    /// application added the route or the host learnt it. The next best route with this prefix, if
-    /// any, takes its place. Returns `None` if there is no route with this prefix.
+    /// Removes and returns the route whose prefix is exactly `destination` and which the host
+    /// currently uses. The application may have added this route, or the host may have learnt it.
+    /// The next best route with this prefix, if any, takes its place. Returns `None` if there is no
+    /// route with this prefix.
     pub fn remove_route(&mut self, destination: IpCidr) -> Option<Route> {
         self.routes.remove(destination)
     }
@@ -361,7 +367,8 @@ impl Stack {
         counters
     }
 
-    /// Returns the number of received segments whose flow was that of the segment before.
+    /// Returns the number of received segments that belonged to the same flow as the segment
+    /// received before them.
     pub(crate) const fn flow_repeats(&self) -> u64 {
         self.flows.repeats().0 + self.interface.flow_cache.hits
     }
@@ -373,8 +380,8 @@ impl Stack {
         self.orphans
     }
 
-    /// Does the host have packets to send that are in no socket's queue: replies, datagrams of
-    /// closed sockets, or packets that wait for address resolution?
+    /// Does the host have packets to send that are not in the send queue of a socket? These are
+    /// replies, datagrams of closed sockets, and packets that wait for address resolution.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
         self.all_interfaces()
@@ -451,8 +458,8 @@ impl Stack {
         }
     }
 
-    /// Advances the clock of the host to `now`. The clock never goes back, even if the timestamps
-    /// of the link do.
+    /// Advances the clock of the host to `now`. An earlier time than the current one has no effect,
+    /// because the timestamps of a link may go back.
     #[inline]
     pub(crate) fn advance_clock(&mut self, now: Instant) {
         self.now = self.now.max(now);

@@ -1,5 +1,5 @@
 //! Handling of Neighbour Discovery messages (RFC 4861): solicitations, advertisements and
-//! redirects. The parser has already validated the messages (§6.1, §7.1, §8.1).
+//! redirects. The messages are valid, because the parser has checked them (§6.1, §7.1, §8.1).
 
 use crate::ethernet::neighbor::{Advertised, NeighborRequest};
 use crate::ip::Arrived;
@@ -59,9 +59,10 @@ impl Stack {
         let Some(own) = self.interface.addresses.get(target.into()) else { return };
         match own.state {
             AddressState::Preferred | AddressState::Deprecated => {}
-            // A solicitation from the unspecified address means that another host probes for this
-            // tentative address too. Any other solicitation is an attempt to resolve the address,
-            // which must not be answered yet (RFC 4862 §5.4.3).
+            // A solicitation from the unspecified address is a probe: another host wants to use
+            // this tentative address too. A solicitation from any other address is an attempt to
+            // resolve the address, which must not be answered while it is tentative (RFC 4862
+            // §5.4.3).
             AddressState::Tentative if source.is_unspecified() => {
                 return self.handle_conflict(target.into());
             }
@@ -70,8 +71,8 @@ impl Stack {
         if let Some(mac) = source_mac {
             self.learn_neighbor(arrived, source, mac, false);
         }
-        // In a host of several shards, every shard receives the solicitation. Only the first shard
-        // answers it.
+        // On a host of several shards, every shard receives the solicitation. Only the first shard
+        // answers it, so that there is one answer.
         if self.shard.is_first() {
             self.advertise(source, target);
         }
@@ -84,9 +85,10 @@ impl Stack {
         advertised: &Advertised,
     ) {
         if let Some(own) = self.interface.addresses.get(target.into()) {
-            // An advertisement for an address of this interface, with another MAC address, means
-            // that another host claims the address (RFC 4862 §5.4.4). For a tentative address, any
-            // advertisement means this, because this interface advertises only assigned addresses.
+            // The advertisement is for an address of this interface. If it contains another MAC
+            // address, another host claims the address (RFC 4862 §5.4.4). If the address is
+            // tentative, any advertisement means this, because this interface advertises only
+            // assigned addresses.
             let is_ours = advertised.mac == Some(self.interface.mac);
             if own.state == AddressState::Tentative || (advertised.mac.is_some() && !is_ours) {
                 self.handle_conflict(target.into());
@@ -174,9 +176,9 @@ impl Stack {
         (is_on_link || is_redirected()) && self.interface.is_possible_source(address)
     }
 
-    /// Answers a solicitation for `target` by an advertisement of our MAC address. If the
-    /// solicitation came from the unspecified address, the advertisement is sent to all nodes (RFC
-    /// 4861 §7.2.4).
+    /// Answers a solicitation for `target` by an advertisement of our MAC address. `source` is the
+    /// source of the solicitation, to which the advertisement is sent. If it is the unspecified
+    /// address, the advertisement is sent to all nodes (RFC 4861 §7.2.4).
     fn advertise(&mut self, source: Ipv6Addr, target: Ipv6Addr) {
         let is_solicited = !source.is_unspecified();
         let destination = if is_solicited { source } else { ipv6_multicast::ALL_NODES };

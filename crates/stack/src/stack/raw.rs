@@ -44,8 +44,9 @@ impl Stack {
     /// checksum of any other protocol.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if the send queue is full; [`Error::MessageTooLong`] if the packet
-    /// exceeds the MTU of the path or the send queue; or the reason why the destination is invalid.
+    /// [`Error::WouldBlock`] if the send queue is full. [`Error::MessageTooLong`] if the packet is
+    /// larger than the MTU of the path, or than the whole send queue. Otherwise the reason why the
+    /// destination is invalid.
     pub fn raw_send_to(
         &mut self,
         now: Instant,
@@ -80,7 +81,7 @@ impl Stack {
         }
         let path = self.datagram_path_to(now, destination)?;
         let mut header = IpHeader::new(path.source, destination, protocol).ok_or(invalid)?;
-        // No packet leaves with a TTL of zero (RFC 1122 §3.2.1.7).
+        // The host sends no packet with a TTL of zero (RFC 1122 §3.2.1.7).
         header.set_hops(hops.max(1));
         header.set_type_of_service(type_of_service);
         let limit = path.mtu_payload().min(largest.saturating_sub(header.length()));
@@ -151,7 +152,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Closes the socket. Packets in its send and receive queues are lost.
+    /// Closes the socket. Discards the packets in its send and receive queues.
     ///
     /// # Errors
     /// [`Error::Closed`] if the socket was already closed.
@@ -168,7 +169,7 @@ impl Stack {
 
 impl Stack {
     /// Copies a received packet to all raw sockets for its protocol. Returns whether there is such
-    /// a socket, even if its queue was full.
+    /// a socket, even if the packet was dropped because the queue of the socket was full.
     #[cold]
     pub(crate) fn deliver_to_raw(&mut self, arrived: &Arrived<'_>) -> bool {
         let packet = RawPacket {

@@ -66,9 +66,9 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Returns whether all link-local addresses of this interface are duplicates, which other hosts
-    /// use too, or the interface has no link-local address. If so, the interface ignores router
-    /// advertisements, because IP operation on the interface should be disabled (RFC 4862 §5.4.5).
+    /// Must the interface ignore router advertisements? It must if it has no link-local address, or
+    /// if other hosts also use all its link-local addresses. In these cases, IP operation on the
+    /// interface should be disabled (RFC 4862 §5.4.5).
     fn is_link_local_duplicated(&self) -> bool {
         let mut link_local =
             self.addresses().iter().filter(|own| is_link_local(own.cidr.address()));
@@ -90,9 +90,9 @@ impl Stack {
         self.interface.detections.set_interval(interval);
     }
 
-    /// Sets the MTU of the routes that routers have advertised. `advertised` is the value of the
-    /// MTU option of an advertisement in bytes (RFC 4861 §6.3.4). A value below 1280 bytes or above
-    /// the MTU of the link is ignored.
+    /// Sets the MTU of all routes that routers have advertised to `advertised`, the value of an MTU
+    /// option in bytes (RFC 4861 §6.3.4). A value below 1280 bytes or above the MTU of the link is
+    /// ignored.
     fn take_mtu(&mut self, advertised: u32) {
         let link = self.interface.capabilities.mtu;
         let mtu = usize::try_from(advertised).ok();
@@ -104,8 +104,8 @@ impl Stack {
         for network in self.interface.discovery.routers.prefixes() {
             self.insert_advertised(Route::direct(network));
         }
-        // The default route still has the old MTU. It is removed here, and the caller installs it
-        // again with the new MTU.
+        // The default route still has the previous MTU. It is removed here, and the caller installs
+        // it with the new MTU.
         self.withdraw_default_route();
     }
 
@@ -137,8 +137,8 @@ impl Stack {
         self.routes.insert(RouteOrigin::Advertised, Route { mtu, interface, ..route });
     }
 
-    /// Makes the best known default router the next hop of the IPv6 default route; removes the
-    /// route if there is no router.
+    /// Makes the best known default router the next hop of the IPv6 default route. Removes this
+    /// route if no default router is known.
     pub(super) fn update_default_route(&mut self) {
         let best = self.interface.discovery.routers.best();
         if best.is_some() && best == self.interface.discovery.installed {

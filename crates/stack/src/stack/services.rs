@@ -1,5 +1,5 @@
-//! Timeouts of services that have a deadline but are not connections, such as reassembly, DHCP and
-//! router discovery.
+//! Timeouts of services, such as reassembly, DHCP and router discovery. The module `tcp` handles
+//! the timers of connections.
 
 use crate::services::Service;
 use crate::stack::Stack;

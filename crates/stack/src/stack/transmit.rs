@@ -55,9 +55,9 @@ impl Stack {
         Some(ZeroCopyFrame { frame, rest })
     }
 
-    /// Writes the next frame into `frame` like [`Stack::poll_transmit`], but does not update the
-    /// connection for each frame of a batch. After its last frame, the caller must call
-    /// [`Stack::commit_batch`] before any other method.
+    /// Writes the next frame into `frame` like [`Stack::poll_transmit`], but updates the connection
+    /// only once for all frames of a batch. After the last call of this method, the caller must
+    /// call [`Stack::commit_batch`] before any other method.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.batch.has_next()
@@ -75,8 +75,8 @@ impl Stack {
         frame: &mut [u8],
     ) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
-            // The buffer of the link is smaller than its capabilities promise, so no frame is
-            // written.
+            // The buffer `frame` of the link is shorter than the capabilities of the link promise.
+            // No frame is written, because it might not fit.
             return None;
         }
         if self.batch.has_owner()
@@ -116,8 +116,8 @@ impl Stack {
         None
     }
 
-    /// Removes a sender from the ring, because the sender has no frame to send. Always returns
-    /// `None`, which stands for no frame.
+    /// Removes a sender from the ring, because it has no frame to send. Always returns `None`, so
+    /// that the caller can use the result as its frame.
     #[inline(never)]
     fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
         self.interface.ready.remove(sender);
@@ -125,8 +125,8 @@ impl Stack {
     }
 
     /// Adds the host itself to the ring of senders, if it has a packet to send. Must be called
-    /// after any operation that may queue a reply or an address resolution request, or that may
-    /// resolve a neighbour.
+    /// after an operation that may queue a reply or an address resolution request. Must also be
+    /// called after a neighbour may have been resolved, because packets may have waited for this.
     pub(crate) fn schedule_replies(&mut self) {
         if self.interface.has_replies() {
             self.interface.ready.push(Sender::Replies);
@@ -206,7 +206,8 @@ impl Stack {
         outcome
     }
 
-    /// Writes a complete IP packet into `frame`, with the link header for its next hop.
+    /// Writes a complete IP packet into `frame`, with the link header for its next hop. If the next
+    /// hop is not resolved yet, queues the packet instead.
     pub(crate) fn route_packet(
         &mut self,
         now: Instant,
@@ -246,8 +247,8 @@ impl Stack {
         mac.map_or(NextHop::Resolving(neighbor), NextHop::Mac)
     }
 
-    /// Writes a complete IP packet into `frame`, or queues the packet until the MAC address of its
-    /// next hop is resolved. Drops the packet if there is no route.
+    /// Writes a complete IP packet into `frame`. If the MAC address of its next hop is unknown,
+    /// queues the packet until the address is resolved. Drops the packet if there is no route.
     pub(crate) fn frame_packet(
         &mut self,
         next_hop: NextHop,

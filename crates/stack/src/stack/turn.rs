@@ -11,8 +11,8 @@ use linerate_units::Instant;
 /// The limits of the work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Maximum number of frames to receive from the link. A turn handles at most the same number of
-    /// packets from the host to itself in addition.
+    /// Maximum number of frames to receive from the link. Packets from the host to itself do not
+    /// count, but a turn handles at most as many of them as this number.
     pub receive: usize,
     /// Maximum number of timers to run.
     pub timers: usize,
@@ -39,16 +39,16 @@ pub struct Turn {
     /// Deadline of the next turn, unless a frame or a call of an application needs an earlier turn;
     /// [`Instant::NEVER`] if no timer is armed.
     pub next: Instant,
-    /// Is there more work, so that the next turn is due immediately? For example, a budget was
-    /// exhausted.
+    /// Must the next turn begin immediately, because there is more work? This is the case, for
+    /// example, if the turn has exhausted one of its budgets.
     pub more: bool,
-    /// Do frames wait because the link had no room for them? If so, the next turn is due when the
-    /// link has room.
+    /// Do frames wait to be sent because the link had no room for them? If so, the next turn is due
+    /// when the link has room.
     pub blocked: bool,
 }
 
 impl Default for Turn {
-    /// Returns the result of a turn that did nothing, and after which no further turn is needed.
+    /// Returns the result of a turn that did nothing and left nothing to do.
     fn default() -> Self {
         Self {
             received: 0,
@@ -170,8 +170,8 @@ impl Stack {
     /// Performs a turn on the link of each interface. Each turn has the whole `budget`.
     ///
     /// # Errors
-    /// The errors of [`Host::turn`](crate::Host::turn). If several links fail, the error is from
-    /// the last of them. A failed link does not prevent the turns on the other links.
+    /// The errors of [`Host::turn`](crate::Host::turn). If several links fail, returns the error of
+    /// the last of these links. A failed link does not prevent the turns on the other links.
     pub fn turn_on_links<'a, L: Link + 'a>(
         &mut self,
         links: impl IntoIterator<Item = &'a mut InterfaceLink<L>>,
@@ -185,8 +185,8 @@ impl Stack {
                 stack.interface.is_blocked = turn.is_ok_and(|turn| turn.blocked);
                 turn
             });
-            // An unknown interface is no error: the application may have removed the interface, and
-            // still pass its link.
+            // An unknown interface is no error, because the application may have removed the
+            // interface and still pass its link here.
             let Ok(turn) = turn else { continue };
             all = match (all, turn) {
                 (Ok(all), Ok(turn)) => Ok(all.plus(turn)),
@@ -271,8 +271,8 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // An error returns early here. If it were handled at the end of the method, it would occupy
-        // registers until then, even in the common case without an error.
+        // If the error were handled at the end of the method, it would occupy registers until then,
+        // even in the common case without an error. So this branch returns at once.
         let received = match received {
             Ok(received) => received,
             Err(error) => {
@@ -337,9 +337,10 @@ impl Stack {
         error
     }
 
-    /// Is a turn due earlier than `last`, the result of the previous turn, has announced? This is
-    /// the case if an application call has queued frames or armed an earlier timer. Frames for
-    /// which the link had no room do not count, because they have to wait for the link.
+    /// Has a turn become due before the time that `last`, the result of the previous turn, has
+    /// announced? This is the case if an application call has queued frames or armed an earlier
+    /// timer. Frames for which the link had no room do not count, because they have to wait for the
+    /// link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
         let can_send = if self.others.is_empty() {

@@ -148,8 +148,9 @@ proptest! {
     ) {
         let mut steering = steering(8);
         for offset in offsets {
-            // Only the first fragment contains the ports. At their position, a later fragment
-            // contains data, which must not be taken for ports and select another shard.
+            // Only the first fragment contains the ports. A later fragment has data at the position
+            // of the ports. These data must not be taken for ports, which could select another
+            // shard.
             let mut fragment = if offset == 0 { segment(from, to) } else { segment(to, from) };
             if offset != 0 {
                 let data = offset.to_be_bytes().repeat(5);

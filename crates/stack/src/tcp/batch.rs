@@ -1,6 +1,6 @@
-//! The header template of a batch: consecutive segments of one connection whose headers differ only
-//! in a few fields, such as sequence number and checksum. A host needs only one such template,
-//! because only one connection sends at a time.
+//! The header template of a batch. The segments of a batch are consecutive segments of one
+//! connection, whose headers differ only in a few fields, such as sequence number and checksum. A
+//! host needs only one such template, because only one connection sends at a time.
 //!
 //! While a link takes the frames of a batch, no other method of the host can be called. Therefore
 //! the state of the connection is updated only once for all frames, when the batch is committed.
@@ -34,15 +34,16 @@ pub(crate) struct BatchHeaders {
     /// The segments that can be sent next without calling the connection.
     next: Batch,
     /// All headers of a frame, including the TCP options. `write` copies them for each segment, and
-    /// overwrites the checksum and the sequence number in the copy. For a batch of
-    /// acknowledgements, it overwrites the checksum, the acknowledgement number and the window.
+    /// then sets the fields that differ. For a batch of data, these are the checksum and the
+    /// sequence number. For a batch of acknowledgements, they are the checksum, the acknowledgement
+    /// number and the window.
     bytes: [u8; LONGEST],
     /// Length of all headers in bytes.
     length: usize,
     /// Offset of the TCP header in a frame, in bytes.
     pub(crate) tcp: usize,
-    /// Contribution of the pseudo-header and the TCP header to the checksum, before folding. The
-    /// fields that `write` overwrites count as zero.
+    /// Contribution of the pseudo-header and the TCP header to the checksum of each segment, before
+    /// folding. It excludes the fields that `write` overwrites, which are taken as zero.
     sum: Sum,
     /// Length of each frame in bytes.
     frame: usize,
@@ -81,14 +82,15 @@ impl BatchHeaders {
         self.next.count > 0
     }
 
-    /// Returns whether a batch is in progress: it can continue, or has uncommitted frames.
+    /// Returns whether a batch is in progress: further frames can continue it, or sent frames are
+    /// not yet committed.
     #[inline]
     pub(crate) const fn has_owner(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Returns whether all sent frames have been committed to the connection, and no further frame
-    /// can be sent.
+    /// Returns whether the batch needs no further attention: all sent frames have been committed to
+    /// the connection, and no further frame can be sent.
     pub(crate) const fn is_committed(&self) -> bool {
         self.uncommitted == 0 && self.next.count == 0
     }
@@ -98,9 +100,9 @@ impl BatchHeaders {
         (self.owner, self.next.count) = (None, 0);
     }
 
-    /// Begins a batch that continues the segment `sent` of the connection at `index`. `frame` is
-    /// the frame of this segment, from which the headers are copied. The link header has `medium`
-    /// bytes.
+    /// Begins a batch whose first segment, `sent`, the connection at `index` has just written.
+    /// `frame` is the frame of this segment, from which the headers are copied. Its link header has
+    /// `medium` bytes. `batch` describes the segments that follow.
     pub(crate) fn begin(
         &mut self,
         index: u32,
@@ -128,13 +130,14 @@ impl BatchHeaders {
         self.set(batch);
     }
 
-    /// Sets the further segments of the batch, which can be sent without calling the connection.
+    /// Sets the segments that follow in the batch, which can be sent without calling the
+    /// connection.
     pub(crate) fn set(&mut self, batch: Batch) {
         let data = if batch.content == BatchContent::Data { batch.step as usize } else { 0 };
         (self.next, self.frame) = (batch, self.length + data);
     }
 
-    /// Limits the number of further segments of the batch.
+    /// Limits the number of segments that still follow in the batch.
     pub(crate) fn limit(&mut self, segments: u32) {
         self.next.count = self.next.count.min(segments);
     }
@@ -153,7 +156,7 @@ impl BatchHeaders {
     }
 
     /// Writes the next frame, whose TCP header is at the offset `TCP`. `data` copies the payload
-    /// that begins at a sequence number, and returns the contribution of this payload to the
+    /// that begins at a given sequence number, and returns the contribution of this payload to the
     /// checksum. Returns the length of the frame in bytes, or `None` if `frame` is too short.
     #[inline(always)]
     pub(crate) fn write<const TCP: usize>(

@@ -1,10 +1,10 @@
 //! The buffer pool: memory for small buffers that is probably still in the processor's caches.
 //!
 //! With very many connections, hardly any of their buffers are in the caches, and most buffers are
-//! empty most of the time. The memory of an empty buffer can be replaced. Therefore a buffer that
-//! is about to be filled swaps its memory for the most recently used memory of the pool. When the
-//! buffer is empty again, it swaps back. The amount of memory that a connection holds does not
-//! change.
+//! empty most of the time. The memory of an empty buffer has no content, so it can be exchanged.
+//! Therefore a buffer that is about to be filled swaps its memory for the most recently used memory
+//! of the pool. When the buffer is empty again, it gives this memory back, and gets other memory in
+//! exchange. Both pieces have equal size, so a connection always holds the same amount.
 
 use crate::tcp::TcpSocket;
 use alloc::boxed::Box;
@@ -12,11 +12,12 @@ use alloc::vec::Vec;
 use linerate_tcp::SMALLEST_BUFFER_MEMORY;
 
 /// Maximum number of buffers in the pool. The writes of one turn take up to half of these buffers.
-/// The acknowledgements that free them arrive in the turn after the next, so buffers for two turns
-/// are in use at a time.
+/// The acknowledgements that free them arrive two turns later. So the buffers that two turns have
+/// taken are in use at a time.
 const CAPACITY: usize = 256;
 
-/// A pool of recently used memory, and the memory that buffers have given in exchange.
+/// A pool of recently used memory for buffers, and the memory that buffers have given for it in
+/// exchange.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     /// Whether the pool is used. The pool pays off only with many connections.
@@ -59,9 +60,9 @@ impl BufferPool {
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // The application will now write to this connection. Prefetching pays off, because the
-            // host first performs writes to other connections. Only then does it send the written
-            // data, and later receive the acknowledgement.
+            // The application will now write to this connection. Before the host sends the written
+            // data and receives their acknowledgement, it performs writes to other connections. In
+            // this time, the prefetched memory arrives in the processor's caches.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
@@ -99,9 +100,10 @@ impl BufferPool {
     /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // Memory in `exchanged` was swapped out of buffers that now use memory of the pool. If a
-        // connection ends without swapping back, its memory stays in `exchanged`. So this memory
-        // may be given to another buffer.
+        // Memory in `exchanged` was swapped out of buffers, which get memory in exchange when they
+        // give back that of the pool. But if a connection ends without giving back, one piece of
+        // `exchanged` is left over. So as a last resort, a piece of `exchanged` is given to another
+        // buffer.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);
@@ -110,8 +112,8 @@ impl BufferPool {
     }
 
     /// Passes memory of `exchanged` to `exchange`, which swaps it with the memory of a buffer if
-    /// that buffer is empty. Returns whether the buffer then counts as using its own memory. This
-    /// is also the case if `exchanged` is empty.
+    /// that buffer is empty. Returns true if the memory was swapped. Also returns true if
+    /// `exchanged` is empty: the buffer then keeps memory of the pool as its own.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };

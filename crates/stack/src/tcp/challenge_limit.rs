@@ -1,10 +1,11 @@
 //! The rate limit of challenge ACKs, for all connections together (RFC 5961 §7).
 //!
-//! If all connections shared a limit of known size, the limit would be a side channel. An attacker
-//! could use up all but one of the challenge ACKs of a second on its own connection. It then sends
-//! a forged segment for another connection. If the attacker can still provoke the last challenge
-//! ACK, the forged segment has provoked none (Cao et al., USENIX Security 2016). The limit of each
-//! second is therefore random.
+//! A limit of known size that all connections share would be a side channel (Cao et al., USENIX
+//! Security 2016). An attacker could use up all but one of the challenge ACKs of a second on its
+//! own connection. It could then send a forged segment for another connection. If its own
+//! connection then still gets the remaining challenge ACK, the forged segment has provoked none.
+//! The attacker thus learns whether the forged numbers are valid. The limit of each second is
+//! therefore random.
 
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
@@ -38,7 +39,8 @@ impl ChallengeLimit {
         is_allowed
     }
 
-    /// Draws the limit of the second `second`, between 50 % and 150 % of the mean.
+    /// Draws the limit that applies in the second with the number `second`. It is between 50 % and
+    /// 150 % of the mean.
     fn draw(&self, second: u64) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "any bits will do")]
         let noise = self.hasher.hash(&second.to_be_bytes()) as u32;

@@ -1,6 +1,6 @@
-//! Compact forms of a TCP socket: an idle connection takes a fifth of the memory in compact form,
-//! and a TIME-WAIT record takes a tenth. A compact socket is unpacked before it changes. For
-//! reading, an unpacked copy is created.
+//! Compact forms of a TCP socket. In comparison with its full form, an idle connection takes a
+//! fifth of the memory in compact form, and a tenth as a TIME-WAIT record. A compact socket is
+//! unpacked before it changes. For reading, an unpacked copy is created.
 
 use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::flow::Hosts;
@@ -48,7 +48,8 @@ pub(crate) struct CompactSocket<C = CompactConnection> {
     pub(crate) fields: SocketFields,
 }
 
-/// The fields of a [`TcpSocket`] that its compact form keeps in addition to the connection.
+/// The fields that a compact socket stores in addition to its connection. They equal the fields of
+/// the [`TcpSocket`] from which it was packed.
 #[derive(Debug)]
 pub(crate) struct SocketFields {
     owner: Owner,
@@ -88,8 +89,9 @@ impl KeptFlow {
 impl CompactSocket {
     /// Packs `socket`. Returns `None` if its connection cannot be packed at present.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // Packing a limited memory grant would take space. The grant is not needed meanwhile: the
-        // host makes a new one before each step that may allocate memory.
+        // A limited memory grant would make the packed connection larger. The connection needs no
+        // grant while it is packed, because the host makes a new grant before each step that may
+        // allocate memory. So the grant is removed before packing.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
@@ -106,8 +108,8 @@ impl CompactSocket<TimeWaitRecord> {
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
-    /// Overwrites this record, whose TIME-WAIT has ended, with the TIME-WAIT record of `socket`.
-    /// Returns false if a record cannot hold the state of `socket`.
+    /// Overwrites this record, whose TIME-WAIT has ended, with the TIME-WAIT record of `socket`,
+    /// and thus saves an allocation. Returns false if a record cannot hold the state of `socket`.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
         let is_kept = socket.is_only_in_time_wait()
@@ -129,9 +131,9 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Returns whether a TIME-WAIT record suffices for the host's state of the socket: it is an
-    /// orphan, is still in the tables of the host, and holds no buffer memory. Whether the
-    /// connection has a segment left to send is checked elsewhere, by the connection.
+    /// Returns whether the host's state of the socket fits into a TIME-WAIT record: the socket is
+    /// an orphan, is still in the tables of the host, and holds no buffer memory. A second
+    /// condition, that the connection has no segment left to send, is checked by the connection.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }
@@ -159,8 +161,8 @@ impl<C: Compact> CompactSocket<C> {
         self.fields.owner
     }
 
-    /// Creates the unpacked socket. It has no MAC address, so the host looks up the MAC address for
-    /// the next segment.
+    /// Creates the unpacked socket. The compact form contains no MAC address, so the host looks up
+    /// the MAC address for the next segment.
     fn unpack_with(&self, connection: Connection) -> TcpSocket {
         let kept = &self.fields;
         let mut headers = Headers::new(&kept.flow.get());

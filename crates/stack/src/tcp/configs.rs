@@ -3,8 +3,8 @@
 use linerate_tcp::{Config, SharedConfig};
 
 /// The default configuration, and the configuration that the application has chosen most recently.
-/// An application usually chooses one configuration for all of its connections, so most connections
-/// share one of these two copies.
+/// Only these two are stored, because an application usually chooses one configuration for all of
+/// its connections.
 #[derive(Debug)]
 pub(crate) struct TcpConfigs {
     default: SharedConfig,
@@ -26,8 +26,9 @@ impl TcpConfigs {
         Self { default: default.into(), last: None }
     }
 
-    /// Stores the configuration `own`, and returns the choice of this configuration. Returns the
-    /// choice of the default configuration if `own` is `None`.
+    /// Stores the configuration `own`, so that the next connection can be opened with it, and
+    /// returns the choice of this configuration. If `own` is `None`, returns the choice of the
+    /// default configuration.
     #[inline]
     pub(crate) fn choose(&mut self, own: Option<&Config>) -> ConfigChoice {
         match own {

@@ -1,8 +1,8 @@
 //! Post-step dispatch: the host's work after each step of a connection. The host schedules the
 //! connection for sending, arms its timer, notes its events, and accounts for its memory and state.
 //!
-//! Most steps only make data available to send or to read. The fast path handles these steps with a
-//! few comparisons on the socket, and the slow path handles all other effects.
+//! Most steps only make data available to send or to read. For these steps, the fast path suffices,
+//! which compares a few fields of the socket. All other effects are left to the slow path.
 
 use super::TcpSocket;
 use crate::collections::timer_wheel::TimerWheel;
@@ -29,8 +29,9 @@ pub(crate) struct StepEffects<'a> {
     pub(crate) events: &'a mut EventQueue,
 }
 
-/// Creates a [`StepEffects`] that borrows only fields of a host which contain no sockets, so that a
-/// socket can stay borrowed. A method in place of this macro would borrow the whole host.
+/// Creates a [`StepEffects`] from a host. It borrows only fields of the host that contain no
+/// sockets, so that the caller can keep a reference to a socket. A method would borrow the whole
+/// host, so this is a macro.
 macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
@@ -56,8 +57,9 @@ pub(crate) enum Dispatched {
 }
 
 impl StepEffects<'_> {
-    /// Handles the usual effects of a step of the connection at `index`. Returns
-    /// [`Dispatched::Partly`] if other effects remain for the slow path.
+    /// Handles the usual effects of a step of the connection at `index`. If there are other
+    /// effects, does nothing and returns [`Dispatched::Partly`], so that the slow path handles all
+    /// effects.
     #[inline(always)]
     pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
         if socket.changes_memory(self.memory)
@@ -71,8 +73,9 @@ impl StepEffects<'_> {
         Dispatched::Fully
     }
 
-    /// Handles the effects of a read or write by the application. Such a step does not change the
-    /// TCP state and causes no events, so these are not checked.
+    /// Handles the effects of a read or write by the application. The TCP state and the events of
+    /// the connection are not checked, because a read or write does not change the state and causes
+    /// no events.
     #[inline(always)]
     pub(crate) fn dispatch_read_or_write(
         mut self,
@@ -109,8 +112,8 @@ impl StepEffects<'_> {
 }
 
 impl TcpSocket {
-    /// Arms the timer of the connection, if the deadline of the connection is earlier than the time
-    /// for which the timer is armed.
+    /// Arms the timer of the connection for the connection's deadline. If the timer is already
+    /// armed for an earlier time, it keeps that time.
     #[inline(always)]
     pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();

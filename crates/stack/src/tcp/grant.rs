@@ -1,7 +1,9 @@
-//! Records of a connection's last memory grant, and of its use of the buffer pool.
+//! Records of a connection's most recent memory grant, and of the buffers of the connection that
+//! use memory of the buffer pool.
 
-/// The state of a connection's memory accounting when the host last granted buffer memory to it. If
-/// the present state differs, the grant is outdated (see [`Memory`](super::memory::Memory)).
+/// The state of the memory accounting at the time when the host last granted buffer memory to a
+/// connection. If this state has changed since, the grant is outdated (see
+/// [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,
@@ -12,8 +14,9 @@ impl Granted {
     /// The value of a connection that has no grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether the grant stays valid if only this connection transfers more data. The grant
-    /// then becomes outdated only when some connection changes the amount of memory that it holds.
+    /// Returns whether transfers of this connection alone can no longer make the grant outdated.
+    /// The grant then becomes outdated only when some connection changes the amount of memory that
+    /// it holds.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

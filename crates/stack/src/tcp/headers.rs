@@ -19,8 +19,8 @@ const PORTS: usize = 4;
 /// Length of the longest template in bytes, which is the IPv6 template.
 const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN in bytes. The length fields of a new template have this value, because the first
-/// segment of a connection is nearly always a SYN.
+/// Length of a SYN in bytes. A new template contains the length fields of a SYN, because the first
+/// segment of a connection is nearly always a SYN. They then need no change.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
@@ -32,7 +32,8 @@ const ECN: u8 = Ecn::Ce as u8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     /// Ethernet header, IP header and ports of the most recent packet; the bytes behind them are
-    /// unused. Only the length and the ECN codepoint can differ in the next packet.
+    /// unused. The next packet can differ from them only in the length, the ECN codepoint and the
+    /// IPv4 header checksum.
     bytes: [u8; LONGEST],
     version: Version,
     /// Length of the most recent segment in bytes, and the ECN codepoint of its packet.
@@ -121,9 +122,9 @@ impl Headers {
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
     }
 
-    /// Recomputes the sum of the IPv4 header after a change of the header. Sets the fields that
-    /// depend on the segment to zero, because the sum excludes them. `fit` sets them for the next
-    /// segment.
+    /// Recomputes the sum of the IPv4 header after a change of the header. This sum excludes the
+    /// fields that depend on the segment, so these fields are set to zero. `fit` sets them again
+    /// for the next segment.
     fn recompute_ip_sum(&mut self) {
         self.last = (0, Ecn::NotEct);
         let ip = &mut self.bytes[IP..];
@@ -208,9 +209,9 @@ impl Headers {
         self.write(medium, sent.length, (self.segment_sum + sent.sum).finish(), frame)
     }
 
-    /// Completes a frame like [`Headers::complete`], for a link that computes the TCP checksum. The
-    /// checksum field gets the sum of the pseudo-header. The returned length excludes zero-copy
-    /// data, which are not in `frame`.
+    /// Completes a frame like [`Headers::complete`], but leaves the TCP checksum to the link: the
+    /// checksum field gets only the sum of the pseudo-header. The returned length excludes
+    /// zero-copy data, which are not in `frame`.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -223,9 +224,9 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let [a, b, c, d] = self.ports();
-        // The link adds the sum of the segment, which includes the ports, to a partial sum of the
-        // pseudo-header. `segment_sum` contains both. So the ports are subtracted from it, by
-        // adding their complements.
+        // To a partial sum of the pseudo-header, the link adds the sum of the segment, which
+        // includes the ports. But `segment_sum` already contains the ports. So the ports are
+        // subtracted from it, by adding their complements.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
@@ -290,8 +291,8 @@ impl Headers {
         tcp_checksum: u16,
         frame: &mut [u8],
     ) -> usize {
-        // Each IP version copies a constant number of bytes, which compiles to a few move
-        // instructions.
+        // Each IP version has a branch of its own, which copies a constant number of bytes. Such a
+        // copy compiles to a few move instructions.
         match self.version {
             Version::V4 => {
                 self.write_version::<{ Ipv4Header::LENGTH }>(medium, length, tcp_checksum, frame)
@@ -343,9 +344,9 @@ impl Headers {
     }
 }
 
-/// The header template, without ports, and the timestamp offset of the connection that was opened
-/// most recently. If the next connection is between these two hosts, it reuses both values. This is
-/// frequent on clients and on servers.
+/// The header template, without ports, and the timestamp offset of the most recently opened
+/// connection. The next connection reuses both if it is between these two hosts, which is frequent
+/// on clients and on servers.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,

@@ -35,8 +35,9 @@ impl IsnGenerator {
         SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
     }
 
-    /// Returns the offset of the timestamp clock between two hosts. This offset is constant, so
-    /// that a new incarnation of a connection has later timestamps than the previous incarnation.
+    /// Returns the offset of the timestamp clock between two hosts. It does not depend on ports or
+    /// on time. So a new incarnation of a connection has later timestamps than the previous
+    /// incarnation.
     pub(crate) fn timestamp_offset(&self, hosts: &Hosts) -> u32 {
         let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);
         let mut key = [0; 32];

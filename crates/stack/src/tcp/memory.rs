@@ -15,14 +15,14 @@
 //! acknowledged it. The host never drops acknowledged data. Thus no peer can make the host exceed
 //! the budget, whatever the order of its segments.
 //!
-//! An application cannot write if its connection gets no memory for an empty send buffer. It then
-//! waits in a queue, and gets free memory before other connections. While an application waits,
-//! other connections may use half of the memory that they hold; the other half becomes free as
-//! their peers acknowledge data.
+//! An application cannot write if the send buffer of its connection has no memory and gets none.
+//! The application then waits in a queue. When memory becomes free, the queue gets it before other
+//! connections. While an application waits, other connections may use half of the memory that they
+//! hold; the other half becomes free as their peers acknowledge data.
 //!
 //! A connection in full form takes about five times the memory of a compact connection. A
-//! connection is packed into compact form after it was idle for a second. Only a limited number of
-//! new connections without buffer memory stay in full form, so that many connections that are
+//! connection is packed into compact form after it was idle for a second. New connections without
+//! buffer memory stay in full form only up to a limited number. Thus many connections that are
 //! opened at once cannot exhaust the memory of the process.
 
 use crate::collections::list::{Links, List};
@@ -33,15 +33,17 @@ use linerate_tcp::{MemoryGrant, SMALLEST_BUFFER_MEMORY};
 /// Minimum budget in bytes: enough for one connection with the smallest buffer in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
-/// Number of classes into which connections are sorted by the memory that they hold. The class of a
-/// connection is the bit length of the number of bytes that it holds.
+/// Number of classes into which connections are sorted by the amount of memory that they hold. The
+/// class of a connection is the bit length of this number of bytes, so each class holds up to twice
+/// as much as the class below.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// Divisor for the memory limit of a connection that has transferred fewer bytes than it holds. The
-/// limit is the free memory divided by this number.
+/// Divisor for the memory limit of a connection that has transferred fewer bytes than it holds. Its
+/// limit is the free memory of all connections divided by this number.
 const PART: usize = 16;
 
-/// Maximum number of connections of one class that are made to return memory in one pass.
+/// Maximum number of connections of one class that the host makes return memory in one pass over
+/// the classes.
 pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
 /// Maximum number of connections in full form that have never held buffer memory.
@@ -64,7 +66,7 @@ pub(crate) struct Memory {
     /// Connections whose application waits for memory to write, in the order in which they began to
     /// wait. Invariant: while this list is not empty, less memory than the smallest buffer is free.
     waiting: List,
-    /// Whether memory was short when this was last checked.
+    /// Whether memory was short when the host last checked this.
     pub(crate) was_short: bool,
     /// Number of changes to `held` and `waiting`. A memory grant is valid until this number
     /// changes.
@@ -85,8 +87,9 @@ impl Memory {
         }
     }
 
-    /// Returns the memory grant for a connection that holds `held` bytes. `has_moved` says whether
-    /// the connection has transferred at least `held` bytes, and may therefore hold more memory.
+    /// Returns the memory grant for a connection that holds `held` bytes: the amount of further
+    /// memory that it may take. `has_moved` says whether the connection has transferred at least
+    /// `held` bytes, and may therefore take more.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -99,8 +102,8 @@ impl Memory {
         }
     }
 
-    /// Returns the memory grant for a new connection, with the record that tells when the grant is
-    /// outdated.
+    /// Returns the memory grant for a new connection, and the record of the accounting by which the
+    /// host later notices that the grant is outdated.
     pub(crate) fn first_grant(&self) -> (Granted, MemoryGrant) {
         (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
     }
@@ -110,10 +113,10 @@ impl Memory {
     /// that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // A grant becomes outdated for two reasons. Some connection has changed the memory that it
-        // holds, so `changes` differs. Or this connection has by now transferred as many bytes as
-        // it holds. Transferred bytes only grow, so once a grant has considered the second reason,
-        // it is not checked again.
+        // A grant becomes outdated for two reasons. First, some connection has changed the memory
+        // that it holds, so `changes` differs. Second, this connection has transferred as many
+        // bytes as it holds, and may therefore hold more. The second reason cannot recur, because
+        // transferred bytes only grow. So it is not checked once a grant has considered it.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -122,9 +125,9 @@ impl Memory {
         }
     }
 
-    /// Returns whether no connection has changed the memory that it holds since the last grant of
-    /// `socket`. If so, its grant is up to date, provided that it had transferred as many bytes as
-    /// it holds by then.
+    /// Returns whether the memory accounting has not changed since the last grant of `socket`. If
+    /// so, the grant is up to date, provided that the connection had transferred at least as many
+    /// bytes as it holds when it got the grant.
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes
@@ -203,8 +206,8 @@ impl Memory {
         self.holders.pop_front(&mut self.classes[NEW])
     }
 
-    /// Returns the first connection of a class, and moves it to the end of the list, so that
-    /// repeated calls return all connections in turn.
+    /// Returns the connection at the front of a class, and moves it to the back. Repeated calls
+    /// thus return all connections of the class in turn.
     pub(crate) fn next_holder(&mut self, class: usize) -> Option<u32> {
         let next = self.holders.pop_front(&mut self.classes[class])?;
         self.holders.push_back(&mut self.classes[class], next);
@@ -290,8 +293,8 @@ const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// Converts a number of bytes to the integer type of a memory grant. Larger numbers become the
-/// maximum of nearly 4 GiB, which is harmless because no buffer needs as much.
+/// Converts a number of bytes to the integer type of a memory grant. A number that is too large
+/// becomes the maximum of nearly 4 GiB, which is more than any buffer needs.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

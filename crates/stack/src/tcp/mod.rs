@@ -61,24 +61,25 @@ pub(crate) struct TcpSocket {
     /// Generation of routes and neighbours at which the MAC addresses in `headers` were resolved,
     /// or [`UNRESOLVED`].
     pub(crate) next_hop_generation: u64,
-    /// The last grant of buffer memory to the connection.
+    /// The most recent grant of buffer memory to the connection.
     pub(crate) granted: Granted,
     /// Number of bytes of buffer memory that the connection holds according to the host's
     /// accounting.
     pub(crate) held: usize,
-    /// A time at or after the time for which the connection's timer is armed; [`Instant::NEVER`] if
-    /// no such time is known. A new deadline at or after this time needs no change of the timer
-    /// wheel.
+    /// An upper bound of the time for which the connection's timer is armed; [`Instant::NEVER`] if
+    /// no bound is known. The timer expires at this time or before. So a new deadline at or after
+    /// this time needs no change of the timer wheel.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
-    /// Maximum size of a segment that the connection may write, in bytes.
+    /// Maximum size in bytes of a segment, including its TCP header, that the MTU of the
+    /// connection's link and route permits.
     pub(crate) room: u32,
     /// The egress of the connection's segments.
     pub(crate) egress: Egress,
-    /// The TCP state of the connection at the last dispatch.
+    /// The TCP state of the connection at the most recent dispatch.
     pub(crate) state: State,
-    /// Whether the connection was removed from the tables of the host, and stays only until the
-    /// application has read its data and closed it.
+    /// Whether the connection was removed from the tables of the host, because it has ended. It
+    /// stays only until the application has read its data and closed it.
     pub(crate) is_retired: bool,
     /// Whether the application sees the IPv4 addresses of the connection as IPv4-mapped IPv6
     /// addresses.
@@ -86,8 +87,8 @@ pub(crate) struct TcpSocket {
     /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
     pub(crate) connection: Connection,
-    /// Hash of the connection's flow. The insertion into the flow table has computed it, and the
-    /// removal needs it again.
+    /// Hash of the connection's flow, computed when the flow was inserted into the flow table. It
+    /// is stored because the removal of the flow needs it.
     pub(crate) flow_hash: FlowHash,
 }
 
@@ -97,8 +98,9 @@ pub(crate) const fn is_open(state: State) -> bool {
 }
 
 impl TcpSocket {
-    /// Prefetches the memory that the receipt of a segment needs. Returns whether the segments of
-    /// the connection come from a link, which is false if the peer is this host itself.
+    /// Prefetches the memory that the receipt of a segment needs. Returns false if the peer is this
+    /// host itself, so that segments of the connection do not come from a link; otherwise returns
+    /// true.
     pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();

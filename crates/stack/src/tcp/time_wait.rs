@@ -1,17 +1,17 @@
 //! The queue of connections in TIME-WAIT. Nearly all of these connections share one timer.
 //!
 //! As long as TIME-WAIT has the same duration for all connections, they leave TIME-WAIT in the
-//! order in which they entered it. Therefore a TIME-WAIT record needs no timer of its own: the
+//! order in which they entered it. Therefore a TIME-WAIT record needs no timer of its own. The
 //! timer of the queue expires a little after the end of the first record, and then all ended
-//! records are removed. A TIME-WAIT that lasts a little longer costs only memory. TIME-WAIT is
-//! never shorter than required (RFC 9293 §3.6.1).
+//! records are removed. TIME-WAIT thus lasts a little longer than required, which costs only
+//! memory, but never shorter (RFC 9293 §3.6.1).
 
 use crate::collections::list::List;
 use crate::collections::timer_wheel::TimerId;
 use linerate_units::{Duration, Instant};
 
-/// Divisor of the usual duration of TIME-WAIT. The quotient is the maximum time by which TIME-WAIT
-/// is extended.
+/// Divisor of the usual duration of TIME-WAIT. The quotient is the delay of the queue's timer, by
+/// which TIME-WAIT can last longer than usual.
 const EXTENSION_DIVISOR: u64 = 16;
 /// Maximum number of entries of the queue that one expiry of its timer handles, so that the expiry
 /// does not take long.
@@ -47,15 +47,15 @@ pub(crate) struct TimeWait {
     /// All connections in TIME-WAIT. Invariant: the TIME-WAIT records in the list are in the order
     /// in which they end, except records with a timer of their own.
     pub(crate) list: List,
-    /// Latest end of TIME-WAIT that was given to the timer of the queue since the queue last
-    /// contained no record; [`Instant::ZERO`] if there is none. No record that this timer ends can
-    /// end later.
+    /// Latest end of TIME-WAIT among the records that the timer of the queue ends, since the queue
+    /// last contained no record; [`Instant::ZERO`] if it contains none. A record with an earlier
+    /// end gets a timer of its own.
     pub(crate) latest: Instant,
     /// Delay of the queue's timer: the timer expires this long after the end of the first record.
     pub(crate) delay: Duration,
-    /// Number of connections without a TIME-WAIT record that were moved from the front to the back
-    /// of the list. The count restarts when a record is added, removed or found at the front. If
-    /// this number reaches the length of the list, the list contains no record.
+    /// Number of successive connections at the front of the list that had no TIME-WAIT record and
+    /// were moved to the back. The count restarts when a record is added, removed or found at the
+    /// front. If it reaches the length of the list, the list contains no record.
     pub(crate) skipped: usize,
 }
 

@@ -17,8 +17,8 @@ pub struct UdpOptions {
     pub receive_bytes: usize,
     /// Maximum size of the send queue in bytes. Datagrams that do not fit are refused. Each
     /// datagram counts as its data plus 92 bytes over IPv4, and plus 112 bytes over IPv6. An empty
-    /// datagram always fits into an empty queue. A datagram that does not fit into an empty queue
-    /// is refused as too long.
+    /// datagram always fits into an empty queue. A datagram that would not fit even into an empty
+    /// queue is refused by [`Error::MessageTooLong`].
     pub send_bytes: usize,
     /// Whether the socket may send to broadcast addresses.
     pub broadcast: bool,
@@ -52,9 +52,9 @@ pub enum Fragmentation {
     /// contains the largest size that fits. If a router reports a smaller path MTU, the next call
     /// on the socket returns this error. This is `IP_PMTUDISC_DO` of Linux.
     Never,
-    /// IPv4 datagrams do not have DF set, so that routers fragment a datagram that exceeds the MTU
-    /// of their next link, and send no error. The host sends a datagram that exceeds the known
-    /// path MTU in fragments. Routers never fragment IPv6 datagrams, so these are sent as with
+    /// IPv4 datagrams do not have DF set. A router whose next link has a smaller MTU thus fragments
+    /// the datagram, and sends no error. The host itself fragments a datagram that exceeds the
+    /// known path MTU. Routers never fragment IPv6 datagrams, so these are sent as with
     /// [`Fragmentation::AsNeeded`]. This is `IP_PMTUDISC_DONT` of Linux.
     ByRouters,
 }
@@ -75,14 +75,15 @@ impl Default for UdpOptions {
     }
 }
 
-/// The description of consecutive datagrams from one sender that one call has received together.
+/// The description of several consecutive datagrams from one sender, which a single call has
+/// received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedSegments {
     /// The total size of all datagrams in bytes.
     pub length: usize,
-    /// The size of each datagram in bytes, except the last datagram, which may be shorter. Zero if
-    /// a single empty datagram was received.
+    /// The size of each datagram in bytes, except the final datagram, which may be shorter. Zero if
+    /// the only received datagram is empty.
     pub segment: usize,
     /// The address and port of the sender.
     pub from: SocketAddr,
@@ -111,11 +112,11 @@ pub(crate) struct UdpSocket {
     /// The number of the interface over which datagrams to multicast groups leave; `None` if the
     /// application has chosen no interface.
     pub(crate) multicast_interface: Option<u32>,
-    /// Whether the application waits for room: a datagram did not fit into the send queue, and no
-    /// [`UdpEvent::Writable`](crate::UdpEvent::Writable) was reported since.
+    /// Whether the application waits for room in the send queue: a datagram did not fit, and
+    /// [`UdpEvent::Writable`](crate::UdpEvent::Writable) was not reported since.
     pub(crate) wants_writable: bool,
-    /// An error about a sent datagram, which the next call of the application returns: an ICMP
-    /// error, or a next hop that did not answer address resolution.
+    /// An error about a sent datagram, which the next call of the application returns. The cause is
+    /// a received ICMP error, or a next hop that did not answer address resolution.
     pub(crate) error: Option<Error>,
     /// The state of the forwarded flow, if a forwarder has created the socket.
     pub(crate) forwarded: Option<UdpFlow>,
@@ -175,7 +176,8 @@ impl UdpSocket {
         local.port() == group.port() && (local.ip().is_unspecified() || local.ip() == group.ip())
     }
 
-    /// Does the socket accept datagrams from `remote`? A connected socket accepts only its peer.
+    /// Does the socket accept datagrams from `remote`? A connected socket accepts only datagrams of
+    /// its peer.
     pub(crate) fn accepts(&self, remote: SocketAddr) -> bool {
         self.peer.is_none_or(|peer| peer == remote)
     }

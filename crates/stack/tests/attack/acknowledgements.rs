@@ -1,5 +1,5 @@
-//! Attacks with acknowledgements: too many, too early, for lost segments, and for data that was
-//! never sent.
+//! Attacks with acknowledgements: too many of them, acknowledgements of data that the peer has not
+//! received or that was never sent, and SACK blocks of all kinds.
 
 use crate::{BUFFERS, Baseline, alone, becomes_honest};
 use linerate_testkit::attack::{AttackTest, Captured, FRAMES_A_TURN, Peer, TURN};
@@ -7,8 +7,8 @@ use linerate_testkit::{Side, pattern};
 use linerate_wire::{SackBlock, SackBlocks};
 use std::collections::BTreeMap;
 
-/// Returns the congestion window of the connection to the hostile peer, and the bytes acknowledged
-/// on this connection.
+/// Returns two values of the connection to the hostile peer: its congestion window, and the number
+/// of bytes that the peer has acknowledged.
 fn window_and_acknowledged(test: &mut AttackTest) -> (u64, u64) {
     let handle = test.guests()[0].handle;
     let connection = test.pair.stack(Side::Right).tcp(handle).unwrap();
@@ -18,8 +18,9 @@ fn window_and_acknowledged(test: &mut AttackTest) -> (u64, u64) {
     )
 }
 
-/// RFC 5681 §3.1: the congestion window grows by the number of bytes acknowledged. A peer that
-/// acknowledges the data in many small steps must not make it grow faster.
+/// RFC 5681 §3.1: the congestion window grows by the number of bytes acknowledged. If a peer
+/// acknowledges data in many small steps, the window must not grow faster than with one
+/// acknowledgement for all of the data.
 #[test]
 fn dividing_acknowledgements_opens_the_window_no_further() {
     let _alone = alone();
@@ -61,8 +62,9 @@ fn acknowledgements_of_data_never_sent_are_ignored() {
     assert_eq!(acknowledged, 0, "the acknowledgements were accepted");
 }
 
-/// A peer acknowledges data before it has received it. This harms only the peer itself, because
-/// lost data is not retransmitted to it. The other connections keep their share of the link.
+/// A peer acknowledges data before it has received it. If the data is lost, it is not
+/// retransmitted, so this harms only the peer itself. The other connections must keep their share
+/// of the link.
 #[test]
 fn optimistic_acknowledgements_take_no_share_from_other_connections() {
     let _alone = alone();
@@ -102,9 +104,9 @@ fn random_sack_blocks_do_no_lasting_harm() {
                 sack.push(any_block(intruder, &peer));
             }
             if index == 0 {
-                // The first acknowledgement of each turn also carries two blocks that are not
-                // random. One covers all data in flight after the first byte, and the other is
-                // empty.
+                // The first acknowledgement of each turn also carries two SACK blocks that are not
+                // random. The first covers all data in flight except for the first byte, and the
+                // second is empty.
                 sack.push(SackBlock { left: peer.expected + 1, right: peer.highest });
                 sack.push(SackBlock { left: peer.highest, right: peer.highest });
             }
@@ -114,8 +116,8 @@ fn random_sack_blocks_do_no_lasting_harm() {
     becomes_honest(&mut baseline.test, &mut peer);
 }
 
-/// A receiver that loses one segment of eight, and reports the data beyond the holes by SACK. From
-/// time to time, it discards all data that it has reported (RFC 2018 §8).
+/// A receiver that loses one segment of eight, and reports data after a lost segment by SACK. Every
+/// 40 turns, it discards all data that it has reported (RFC 2018 §8).
 struct Forgetful {
     peer: Peer,
     held: BTreeMap<u32, Vec<u8>>,

@@ -1,5 +1,5 @@
-//! Attacks with data: overlapping segments with different contents, tiny fragments, and buffers
-//! that are filled and never read.
+//! Attacks with data: overlapping segments with different contents, single bytes out of order,
+//! incomplete IP fragments, and buffers that are filled and never read.
 
 use crate::{BUFFERS, Baseline, alone};
 use linerate_testkit::Side;
@@ -7,25 +7,26 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
-/// Limit of the buffer memory of all connections, in bytes. This is a third of the memory that the
-/// buffers of all hostile peers could hold.
+/// Limit of the memory for the buffers of all connections of the host, in bytes. The buffers of all
+/// hostile peers could hold three times as much.
 const BUDGET: usize = 4 << 20;
 const GUESTS: usize = 100;
 
-/// Memory of a connection beyond its buffers, in bytes: its state, and the records of segments in
-/// flight.
+/// Memory that a connection needs beside its buffers, in bytes: for its state, and for the records
+/// of segments in flight.
 const CONNECTION: usize = 32 << 10;
 
-/// Overlapping segments carry different values for the same position of the stream. The application
-/// must read one of these values. Once the holes are filled, it can read all data.
+/// Overlapping segments carry different values for the same position of the stream. At each
+/// position, the application must read one of the values that were sent for it. The holes before
+/// the segments are filled later, so the application must be able to read all data.
 #[test]
 fn contradictory_overlapping_data_is_read_once() {
     let _alone = alone();
     let mut baseline = Baseline::new(1);
     let peer = baseline.test.connect_intruder(0, u16::MAX);
     const STREAM: usize = 40_000;
-    // For each position of the stream, the values from 0 to 7 that were sent for it: bit n is set
-    // if the value n was sent.
+    // For each position of the stream, the set of the values (0 to 7) that were sent for it. Bit n
+    // is set if the value n was sent.
     let mut sent = vec![0_u8; STREAM];
     let start = peer.next;
     let mut filled = 0_usize;
@@ -51,9 +52,9 @@ fn contradictory_overlapping_data_is_read_once() {
     }
 }
 
-/// The peer sends every second byte of the window in descending order, so that no two received
-/// ranges touch, and the application does not read. The host must refuse further ranges at a limit,
-/// so that the ranges take no more memory than a full window.
+/// The peer sends every second byte of the window, in descending order, and the application does
+/// not read. So no two ranges of received bytes touch, and each needs a record. The host must limit
+/// the number of ranges, so that they take no more memory than a full window.
 #[test]
 fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let _alone = alone();
@@ -89,9 +90,9 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     );
 }
 
-/// A byte at the end of a receive window makes the host allocate memory for the whole window. The
-/// hostile peers request more memory in this way than `BUDGET` permits, so the host must refuse
-/// most of these bytes.
+/// If the byte at the end of a receive window arrives, the host allocates memory for the whole
+/// window. The hostile peers send such bytes for more memory than `BUDGET` permits, so the host
+/// must refuse most of the bytes. Legitimate peers must keep their goodput.
 #[test]
 fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     let _alone = alone();
@@ -109,8 +110,8 @@ fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     assert!(host.counters().tcp_extra.memory_refusals > 10_000, "{}", host.counters().tcp_extra);
 }
 
-/// The host's applications write as much as they can to hostile peers, which never acknowledge or
-/// read the data. Memory becomes short, but the legitimate peers must keep their goodput.
+/// The host's applications write as much as they can to hostile peers, which never acknowledge the
+/// data. Memory becomes scarce, but the legitimate peers must keep their goodput.
 #[test]
 fn guests_that_never_read_leave_memory_to_honest_peers() {
     let _alone = alone();

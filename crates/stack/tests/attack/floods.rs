@@ -1,4 +1,5 @@
-//! Floods of SYNs from random addresses, of connections without data, and of requests.
+//! Floods: SYNs from random addresses, requests that the host answers by itself, and connections
+//! that are opened and never accepted.
 
 use crate::{Baseline, alone};
 use linerate_stack::ListenOptions;
@@ -7,8 +8,8 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Maximum memory of a half-open connection in bytes. The connection has no buffers yet, but its
-/// state contains three pointers for shared memory, which are not used yet.
+/// Maximum memory of a half-open connection in bytes. It has no buffers yet. The second term is for
+/// three pointers in its state, which refer to shared memory and are not used yet.
 const HALF_OPEN: usize = 2_048 + 3 * size_of::<usize>();
 
 #[test]

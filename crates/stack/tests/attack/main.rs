@@ -2,9 +2,9 @@
 //! limit of its configuration, and legitimate connections keep nine tenths of their goodput.
 //!
 //! Goodput is counted in bytes over virtual time. The host has a turn each millisecond, in which it
-//! receives and sends up to 64 frames. An attack sends 32 frames in each turn. Memory is all that
-//! the process has allocated, for the host and for those parts of the test that cannot be counted
-//! separately. The tests of this program therefore run one at a time.
+//! receives and sends up to 64 frames. An attack sends 32 frames in each turn. Memory means all
+//! memory that the process has allocated. This includes parts of the test itself, which cannot be
+//! counted separately. The tests of this program therefore run one at a time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 #![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
@@ -27,8 +27,8 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test of this program runs, because the allocator counts the memory of all
-/// tests together.
+/// Waits until no other test of this program runs, and prevents others from running while the
+/// result exists. The allocator counts the memory of all tests together.
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -36,14 +36,15 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Duration of an attack.
 const ATTACK_TIME: Duration = Duration::from_secs(2);
 
-/// Bytes in the send and receive buffer of a connection when both are full.
+/// Bytes that the send buffer and the receive buffer of one connection hold together when both are
+/// full.
 const BUFFERS: usize = 2 * (64 << 10);
 
-/// Bytes that the frames of a turn occupy in the test. The allocator cannot distinguish them from
-/// the host's memory, so the limit includes them.
+/// Bytes that the test itself needs for the frames of one turn. The allocator cannot distinguish
+/// them from the host's memory, so the limit of the memory includes them.
 const FRAMES: usize = FRAMES_A_TURN * 3 * 2_048;
 
-/// A host, and measurements of its goodput and its memory without an attack.
+/// A host to attack, and the goodput and memory that were measured for it without an attack.
 struct Baseline {
     test: AttackTest,
     /// Bytes that the legitimate transfers move in [`ATTACK_TIME`] without an attack.
@@ -71,9 +72,9 @@ impl Baseline {
     }
 
     /// Attacks for [`ATTACK_TIME`]. In this time, the legitimate transfers must move at least nine
-    /// tenths of the bytes of the baseline. The host must not allocate more than `limit` bytes
-    /// beyond the baseline, including memory for connections that the attacker has opened before
-    /// this call.
+    /// tenths of the bytes that they moved without an attack. The memory may grow by `limit` bytes
+    /// more than without an attack. This includes the memory of connections that the attacker has
+    /// opened before this call.
     #[track_caller]
     fn attack(&mut self, limit: usize, attack: impl FnMut(&mut Intruder, &[Captured])) {
         MEMORY.reset_peak_usage();
@@ -94,8 +95,8 @@ impl Baseline {
     }
 }
 
-/// Makes the hostile peer behave correctly: it opens its window and acknowledges all data. The host
-/// must continue to send.
+/// Makes the hostile peer behave correctly from now on: it opens its window and acknowledges all
+/// data. The host must then send further data to it.
 fn becomes_honest(test: &mut AttackTest, peer: &mut Peer) {
     let before = peer.expected;
     test.run(TURN * 5_000, |intruder, captured| {

@@ -1,5 +1,5 @@
-//! Off-path attackers that want to end a connection: guessed resets, SYNs and data, and ICMP errors
-//! with invented quotes.
+//! Off-path attackers that try to end a connection. They guess resets, SYNs and data segments, and
+//! send ICMP errors that quote invented segments.
 
 use crate::{Baseline, alone};
 use linerate_testkit::attack::{AttackTest, FRAMES_A_TURN, Intruder};
@@ -7,8 +7,8 @@ use linerate_testkit::{Side, ipv4_end};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Returns both addresses of each legitimate connection: first that of the legitimate host, then
-/// that of the host under attack.
+/// Returns, for each connection of the legitimate transfers, the address of the legitimate host and
+/// that of the host under attack, in this order.
 fn honest_ends(test: &mut AttackTest) -> Vec<[SocketAddrV4; 2]> {
     let honest = test.honest(Side::Left);
     let stack = test.pair.stack(Side::Left);
@@ -25,8 +25,9 @@ fn established(test: &mut AttackTest) -> u64 {
     test.pair.stack(Side::Right).counters().tcp.currently_established
 }
 
-/// RFC 5961 §3 to §5: a guessed reset ends a connection only if it hits the exact next sequence
-/// number, one in 2^32. Any other sequence number in the window causes a challenge ACK.
+/// RFC 5961 §3 to §5: a reset ends a connection only if its sequence number is exactly the next
+/// expected one. A guess is right with a probability of one in 2^32. A wrong guess within the
+/// window causes a challenge ACK.
 #[test]
 fn guessed_resets_syns_and_data_end_no_connection() {
     let _alone = alone();
@@ -50,9 +51,9 @@ fn any_header(intruder: &mut Intruder, flags: TcpFlags) -> TcpHeader {
     TcpHeader { seq, ack, flags, window: 0, ..TcpHeader::default() }
 }
 
-/// The attacker knows the window, but not the next sequence number. The host answers a reset within
-/// the window by a challenge ACK, and limits the rate of challenge ACKs (RFC 5961 §7). The
-/// connection stays open.
+/// The attacker knows the receive window, but not the next expected sequence number. The host
+/// answers its resets by challenge ACKs, whose rate it limits (RFC 5961 §7), and the connection
+/// stays open.
 #[test]
 fn resets_in_the_window_get_rate_limited_challenge_acks() {
     let _alone = alone();
@@ -63,9 +64,9 @@ fn resets_in_the_window_get_rate_limited_challenge_acks() {
     baseline.attack(64 << 10, |intruder, _| {
         for index in 0..FRAMES_A_TURN {
             let [from, to] = ends[index % ends.len()];
-            // The next sequence number is at or shortly after the most recent acknowledgement
-            // number that was observed. So `seq` is in the window, but is not the next sequence
-            // number.
+            // The host expects a sequence number at or shortly after its most recent
+            // acknowledgement number, which the test has recorded. So `seq` is in the window, but
+            // is not the expected sequence number.
             let Some(next) = seen.last_ack(from.port()) else { continue };
             let seq = next + 20_000 + intruder.below(10_000);
             let header = TcpHeader { seq, flags: TcpFlags::RST, ..TcpHeader::default() };
@@ -94,7 +95,7 @@ fn icmp(intruder: &mut Intruder, kind: u8, code: u8, value: u32, quote: &[u8]) {
     intruder.packet(Ipv4Header::new(router, Side::Right.address(), Protocol::ICMP), &bytes);
 }
 
-/// Returns the first bytes of a packet that the host might have sent.
+/// Returns the first bytes of a packet that the host might have sent, for an ICMP error to quote.
 fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
     let mut quote = vec![0; Ipv4Header::LENGTH];
     Ipv4Header::new(*from.ip(), *to.ip(), Protocol::TCP).emit(1_000, &mut quote);
@@ -104,13 +105,14 @@ fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
     quote
 }
 
-/// RFC 5927 §4.1: an ICMP error that quotes a sequence number not in flight cannot come from a
-/// router of the path, and is ignored.
+/// RFC 5927 §4.1: the host ignores an ICMP error that quotes a sequence number which is not in
+/// flight. A router of the path could not send such an error.
 #[test]
 fn icmp_errors_with_invented_quotes_have_no_effect() {
     let _alone = alone();
-    // Each ICMP error quotes a random sequence number. About one in ten thousand lies in the data
-    // in flight, so that the error looks genuine. With this seed, none does.
+    // Each ICMP error quotes a random sequence number. About one in ten thousand of these numbers
+    // is in flight by chance, so that the host would have to accept the error. With this seed, none
+    // is.
     let mut baseline = Baseline::new(4);
     let ends = honest_ends(&mut baseline.test);
     baseline.attack(64 << 10, |intruder, _| {

@@ -1,4 +1,4 @@
-//! Attacks with receive windows that shrink, close, or open by single bytes.
+//! Attacks by a peer that lets its receive window shrink, close, or open by single bytes.
 
 use crate::{BUFFERS, Baseline, alone, becomes_honest};
 use linerate_testkit::Side;
@@ -24,9 +24,9 @@ fn a_window_that_opens_by_single_bytes_causes_no_flood_of_small_segments() {
             frames += 1;
         }
     });
-    // A window of one byte must not cause a segment of one byte. The host may send only window
-    // probes, and small segments after the override timeout of RFC 9293 §3.8.6.2.1. Such segments
-    // are at least 200 ms apart.
+    // The host must not answer a window of one byte with a segment of one byte. It may only send
+    // window probes, and small segments after the override timeout of RFC 9293 §3.8.6.2.1. Two such
+    // segments are at least 200 ms apart.
     let sent = sent_to_guest(&mut baseline.test) - before;
     assert!(sent < 20, "{sent} segments for {frames} windows of a byte");
     becomes_honest(&mut baseline.test, &mut peer);
@@ -41,8 +41,8 @@ fn a_window_that_shrinks_below_the_data_in_flight_does_no_harm() {
     baseline.attack(BUFFERS, |intruder, captured| {
         peer.note_all(captured);
         turn += 1;
-        // In every eighth turn the window is open. In the other turns it shrinks step by step, far
-        // below the data in flight.
+        // In every eighth turn, the peer advertises a large window. In the other turns, it
+        // advertises smaller and smaller windows, far below the amount of data in flight.
         for step in 0..16 {
             let window = if turn.is_multiple_of(8) { 20_000 } else { 1_000 - step * 60 };
             peer.acknowledge(intruder, peer.expected, window, SackBlocks::default());

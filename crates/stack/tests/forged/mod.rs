@@ -33,7 +33,7 @@ pub(crate) fn put(pair: &mut Pair, packet: Vec<u8>) {
     pair.host(Side::Right).link_mut().put(now, packet);
 }
 
-/// Returns the socket address with this number among those that no host uses.
+/// Returns socket address `number` from a series of addresses that no host of the test has.
 pub(crate) fn invented(number: u16) -> SocketAddrV4 {
     let [high, low] = number.to_be_bytes();
     SocketAddrV4::new(Ipv4Addr::new(198, 51, high, low), 1_000)

@@ -1,4 +1,5 @@
-//! Tests of datagrams and echoes that are larger than the MTU.
+//! Tests in which hosts send datagrams and echo messages that are larger than the MTU, and deliver
+//! them after reassembly.
 
 use crate::{
     LEFT, LEFT_IPV6, Part, RIGHT, RIGHT_IPV6, VERSIONS, add_ipv6, answers, bind, data, datagram,
@@ -100,8 +101,8 @@ fn a_datagram_is_delivered_whole_or_not_at_all() {
                 delivered += 1;
             }
         }
-        // The network loses one fragment in a hundred, and a datagram needs six fragments. So about
-        // 94 % of the 500 datagrams arrive, which is 470.
+        // The network loses one fragment in a hundred. A datagram arrives only if all its six
+        // fragments do, so about 94 % of the 500 datagrams should arrive: 470.
         assert!((420..500).contains(&delivered), "{delivered} of 500 datagrams");
         let counted = pair.stack(Side::Right).counters().ip;
         assert_eq!((counted.reassembly_ok, counted.reassembly_overlaps), (delivered, 0));
@@ -154,8 +155,8 @@ fn fragments_of_a_closed_socket_are_sent() {
     assert_eq!(receive(&mut pair, Side::Right, right), Ok(data(60_000)));
 }
 
-/// RFC 6864 §4: only a datagram in fragments needs a unique identification. A whole datagram has DF
-/// set, and its identification is zero.
+/// RFC 6864 §4: only a datagram that is sent in fragments needs a unique identification. A datagram
+/// in one packet has DF set and an identification of zero.
 #[test]
 fn only_fragments_are_without_df_and_each_datagram_has_its_identification() {
     let mut pair = pair();
@@ -258,8 +259,8 @@ fn a_segment_in_fragments_reaches_its_listener() {
     assert!(flags.contains(TcpFlags::SYN | TcpFlags::ACK));
 }
 
-/// For a fragment, the link's mark "checksum verified" cannot mean the checksum of the whole
-/// datagram. The host must therefore verify this checksum after reassembly.
+/// If a link marks a fragment as "checksum verified", this cannot refer to the checksum of the
+/// whole datagram. The host must therefore verify that checksum after reassembly.
 #[test]
 fn the_checksum_of_a_reassembled_datagram_is_verified() {
     for hosts in VERSIONS {

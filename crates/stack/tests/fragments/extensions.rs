@@ -12,7 +12,8 @@ use linerate_wire::{
 };
 use std::net::Ipv6Addr;
 
-/// Returns an IPv6 packet to `destination` whose Next Header field is `next`.
+/// Returns an IPv6 packet to `destination`. `body` follows the IPv6 header, and `next` says which
+/// header it begins with.
 fn packet(destination: Ipv6Addr, next: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 40];
     Ipv6Header::new(RIGHT_IPV6, destination, Protocol::new(next)).emit(body.len(), &mut bytes);
@@ -50,7 +51,8 @@ fn a_datagram_behind_extension_headers_is_delivered() {
     assert_eq!(receive(&mut pair, Side::Left, left), Ok(b"hello".to_vec()));
 }
 
-/// RFC 6946: an atomic fragment is independent of other fragments with its identification.
+/// RFC 6946: an atomic fragment (a packet with a fragment header that is not split) is processed at
+/// once. Other fragments with the same identification do not affect it.
 #[test]
 fn atomic_fragments_are_processed_alone() {
     let mut pair = pair();
@@ -83,8 +85,8 @@ fn unknown_options_have_the_effect_that_their_type_selects() {
             assert_eq!(receive(&mut pair, Side::Left, left).is_ok(), is_delivered);
         }
     }
-    // If the packet was sent to a multicast group, an unknown option is reported only if its type
-    // begins with the bits `10` (RFC 4443 §2.4 e.3).
+    // A packet to a multicast group contains an unknown option. The host reports it only if the
+    // option type begins with the bits `10` (RFC 4443 §2.4 e.3).
     let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0x9f))), option);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0xdf))), None);
@@ -115,7 +117,7 @@ fn routing_headers_with_segments_left_are_refused() {
 fn unknown_headers_are_reported_and_no_next_header_is_not() {
     let mut pair = pair();
     let next = Icmpv6Problem::NextHeader;
-    // An authentication header is unknown, because this host has no IPsec.
+    // This host has no IPsec, so it refuses an authentication header as an unknown header.
     assert_eq!(error_about(&mut pair, packet(LEFT_IPV6, 51, &[0; 24])), problem(next, 6));
     let body = [200, 0, 1, 4, 0, 0, 0, 0, 1, 2, 3, 4];
     assert_eq!(error_about(&mut pair, packet(LEFT_IPV6, 60, &body)), problem(next, 40));
@@ -126,7 +128,8 @@ fn unknown_headers_are_reported_and_no_next_header_is_not() {
     assert_eq!(pair.stack(Side::Left).counters().ip.in_unknown_protocols, 2);
 }
 
-/// Headers behind the fragment header belong to the reassembled packet (RFC 8200 §4.5).
+/// If options are behind the fragment header, they belong to the reassembled packet (RFC 8200
+/// §4.5). The host must not examine them before reassembly.
 #[test]
 fn options_behind_a_fragment_header_are_examined_after_reassembly() {
     let mut pair = pair();
@@ -182,8 +185,8 @@ fn source_routes_and_malformed_options_of_ipv4_are_refused() {
     }
 }
 
-/// RFC 3590: a host without an address sends its multicast reports from the unspecified address, so
-/// such ICMPv6 packets are valid. Packets of other protocols must have a source address.
+/// RFC 3590: a host without an address sends multicast reports from the unspecified address. ICMPv6
+/// packets from this address are therefore valid, and packets of other protocols are not.
 #[test]
 fn only_icmpv6_comes_from_no_address() {
     for (protocol, errors) in [(Protocol::ICMPV6, 0), (Protocol::UDP, 1)] {

@@ -13,8 +13,8 @@ use linerate_wire::{
 };
 use std::net::IpAddr;
 
-/// RFC 5722 §4, applied to both IP versions: if fragments overlap, the datagram and its later
-/// fragments are discarded.
+/// RFC 5722 §4, which this host applies to both IP versions: if two fragments overlap, the host
+/// discards the whole datagram, including fragments of it that arrive later.
 #[test]
 fn overlapping_fragments_discard_their_datagram() {
     for hosts in VERSIONS {
@@ -29,9 +29,9 @@ fn overlapping_fragments_discard_their_datagram() {
         let counted = pair.stack(Side::Left).counters().ip;
         assert_eq!((counted.reassembly_overlaps, counted.reassembly_failures), (1, 1));
         assert_eq!((counted.in_discards, counted.reassembly_ok), (2, 0));
-        // A datagram with another identification is delivered, in spite of the discarded datagram.
-        // The host reports no "time exceeded" for the discarded datagram, even after the time in
-        // which its fragments should have arrived.
+        // A datagram with another identification is delivered, because the discarded datagram does
+        // not affect it. The host sends no "time exceeded" error about the discarded datagram, even
+        // after the reassembly time of its fragments has passed.
         let other = Part { identification: 8, ..Part::udp(0, &whole[..32], true) };
         deliver(&mut pair, hosts, other);
         deliver(&mut pair, hosts, Part { offset: 32, more: false, payload: &whole[32..], ..other });
@@ -55,9 +55,9 @@ fn exact_duplicates_are_tolerated() {
     }
 }
 
-/// RFC 1858 §3: a tiny first fragment hides the TCP flags from a packet filter. RFC 3128: a second
-/// fragment can overwrite flags that the filter has accepted. The host drops fragments of both
-/// kinds.
+/// RFC 1858 §3: if the first fragment is tiny, the TCP flags are in the second one, where a packet
+/// filter does not see them. RFC 3128: a second fragment can overwrite the flags that a filter has
+/// accepted. The host drops both kinds of fragments.
 #[test]
 fn tiny_fragments_of_segments_are_dropped() {
     let hosts = VERSIONS[0];
@@ -90,8 +90,8 @@ fn a_first_fragment_without_all_headers_is_reported() {
     assert_eq!(quote.bytes(), segment.packet(hosts));
 }
 
-/// RFC 8200 §4.5, RFC 1122 §3.3.2: if reassembly times out after the first fragment has arrived,
-/// the source gets an ICMP "time exceeded" error.
+/// RFC 8200 §4.5, RFC 1122 §3.3.2: if the reassembly of a datagram times out, the source gets an
+/// ICMP "time exceeded" error. The condition is that the first fragment has arrived.
 #[test]
 fn the_source_is_told_after_a_minute_if_the_first_fragment_is_there() {
     for hosts in VERSIONS {
@@ -159,13 +159,13 @@ fn floods_of_first_fragments_stay_within_the_limits() {
         let payload = data(1_400);
         for identification in 0..2_000 {
             let part = Part { identification, ..Part::udp(0, &payload, true) };
-            // The function `deliver` checks after each fragment that the memory is within the
-            // limits.
+            // After each fragment, `deliver` checks all invariants of the host. One of them is that
+            // fragments take no more memory than the limits permit.
             assert_eq!(deliver(&mut pair, hosts, part).len(), 0);
         }
         let counted = pair.stack(Side::Left).counters().ip;
         assert_eq!(counted.reassembly_evictions, 2_000 - 16);
-        // A datagram whose fragments arrive together is still reassembled.
+        // In spite of the flood, a datagram is reassembled if its fragments arrive together.
         let whole = datagram(hosts, &data(4_000));
         for (index, payload) in whole.chunks(1_400).enumerate() {
             let (offset, more) = (u16::try_from(index * 1_400).unwrap(), index < 2);

@@ -29,8 +29,8 @@ fn add_ipv6(side: Side, config: &mut StackConfig) {
     config.addresses.push(format!("{address}/64").parse().unwrap());
 }
 
-/// Creates two hosts with both IP versions on a link without Ethernet, so that tests write IP
-/// packets directly.
+/// Creates two hosts with addresses of both IP versions. Their link carries IP packets instead of
+/// Ethernet frames, so that tests can write packets without an Ethernet header.
 fn pair() -> Pair {
     pair_on(Network::clean(Duration::from_micros(50)), |_| {})
 }
@@ -55,8 +55,8 @@ fn receive(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<Vec<u8>, Er
     Ok(into)
 }
 
-/// Returns `length` bytes of a pattern that does not repeat early, so that misplaced fragments are
-/// detected.
+/// Returns `length` bytes of test data. The pattern does not repeat within a datagram of the tests,
+/// so that misplaced fragments are detected.
 fn data(length: usize) -> Vec<u8> {
     (0..length).map(|index: usize| ((index % 251) ^ (index / 251)).to_le_bytes()[0]).collect()
 }

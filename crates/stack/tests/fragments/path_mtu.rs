@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
-/// Records the packets that the left host sends.
+/// Records the packets that the left host sends from now on.
 fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&packets);
@@ -25,7 +25,8 @@ fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     packets
 }
 
-/// Returns an ICMP error of a router: the packet `sent` of the left host exceeds `mtu`.
+/// Returns an ICMP error of a router about the packet `sent` of the left host. It says that the
+/// packet exceeds the MTU of the next hop, which is `mtu`.
 fn too_big([left, _]: [IpAddr; 2], sent: &[u8], mtu: u32) -> Vec<u8> {
     let mut bytes = vec![0; 1_280];
     match left {
@@ -92,8 +93,8 @@ fn a_report_makes_later_fragments_smaller_until_it_expires() {
     }
 }
 
-/// RFC 1191 §3: routers report a smaller path MTU only for packets with the DF flag. This flag is
-/// set by default, as in Linux.
+/// RFC 1191 §3: routers send errors with their MTU only about packets with the DF flag. By default,
+/// the host sets this flag, as Linux does.
 #[test]
 fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
     for (fragmentation, dont_fragment, sent_beyond) in [
@@ -107,7 +108,8 @@ fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
         let left = bind(&mut pair, Side::Left, hosts[0], 9);
         let _right = bind(&mut pair, Side::Right, hosts[1], 9);
         send(&mut pair, left, hosts, 1_400);
-        // The ICMP error about this datagram changes the path MTU for all sockets of the host.
+        // This ICMP error changes the path MTU to its destination for all sockets of the host, and
+        // not only for the socket that sent the datagram.
         let sent = packets.borrow_mut().remove(0);
         answers(&mut pair, too_big(hosts, &sent, 1_300));
         packets.borrow_mut().clear();
@@ -126,8 +128,9 @@ fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
     }
 }
 
-/// RFC 8200 §5, RFC 8021: the host never reduces its packets below the minimum IPv6 MTU. An ICMP
-/// error with a smaller MTU does not make it add a fragment header either.
+/// RFC 8200 §5, RFC 8021: an IPv6 host never sends packets smaller than the minimum IPv6 MTU
+/// because of an ICMP error. If the error has a smaller MTU, the host does not add a fragment
+/// header to its packets either.
 #[test]
 fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
     let hosts = VERSIONS[1];
@@ -149,8 +152,8 @@ fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
     assert_eq!(sizes(&packets), [1_280]);
 }
 
-/// An ICMP error about a fragment is accepted only if it quotes a recent identification, which only
-/// nodes on the path know.
+/// An ICMP error about a fragment is accepted only if it quotes an identification that the host has
+/// recently used. An attacker who is not on the path does not know these identifications.
 #[test]
 fn a_report_about_a_fragment_needs_its_identification() {
     let hosts = VERSIONS[1];
@@ -184,8 +187,8 @@ fn reports_about_datagrams_of_no_socket_are_ignored() {
         let ports = if hosts[0].is_ipv4() { 20 } else { 40 };
         let mut other_port = sent.clone();
         other_port[ports + 1] ^= 1;
-        // Both errors are ignored. The MTU of the first is not smaller than the quoted packet. The
-        // second quotes a port on which this host has no socket.
+        // The host must ignore both errors. The first has an MTU that is not smaller than the
+        // quoted packet, and the second quotes a port on which the host has no socket.
         answers(&mut pair, too_big(hosts, &sent, 1_500));
         answers(&mut pair, too_big(hosts, &other_port, 1_300));
         send(&mut pair, left, hosts, 1_400);

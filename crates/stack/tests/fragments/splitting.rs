@@ -1,5 +1,5 @@
-//! Property test of reassembly: any split of a datagram, in any order and with any losses and
-//! repetitions, delivers the datagram or nothing.
+//! Property test of reassembly: a datagram is split anywhere, and its fragments arrive in any
+//! order, with losses and repetitions. The host must deliver the undamaged datagram or nothing.
 
 use crate::{Part, VERSIONS, bind, data, datagram, deliver, pair, receive};
 use linerate_testkit::Side;
@@ -25,15 +25,15 @@ proptest! {
         let mut seen = vec![false; parts.len()];
         let mut is_damaged = false;
         let mut deliveries = 0;
-        // After the random sequence, each fragment arrives once more, so that the datagram becomes
-        // complete.
+        // After the random sequence, each fragment arrives once more without a fault. The datagram
+        // is therefore complete at the end.
         let rest = (0..parts.len()).map(|index| (index, 19));
         for (index, fault) in order.into_iter().chain(rest) {
             let index = index % parts.len();
             let (start, mut end) = parts[index];
             let more = end < whole.len();
             match fault {
-                // The fragment is longer than planned, and overlaps the next fragment.
+                // The fragment is made eight bytes longer, so that it overlaps the next fragment.
                 0 if more && parts.len() > 1 => {
                     end = (end + 8).min(whole.len() & !7).max(end);
                     is_damaged = true;
@@ -46,8 +46,9 @@ proptest! {
             seen[index] = true;
             while let Ok(received) = receive(&mut pair, Side::Left, left) {
                 prop_assert_eq!(received, data(length));
-                // Unless a fragment was made longer, all fragments must have arrived. A longer
-                // fragment may contain the whole next fragment, which is then not needed.
+                // When the datagram is delivered, all its fragments must have arrived. This does
+                // not hold if a fragment was made longer: it may contain the whole next fragment,
+                // which need not arrive then.
                 prop_assert!(is_damaged || seen.iter().all(|&is_seen| is_seen));
                 deliveries += 1;
                 seen.fill(false);

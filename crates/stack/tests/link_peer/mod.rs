@@ -1,5 +1,5 @@
-//! A host on an Ethernet link in virtual time. The test itself plays the other hosts and routers of
-//! the link.
+//! A host on an Ethernet link in virtual time. The test plays all other hosts and routers of the
+//! link.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -56,7 +56,7 @@ impl Sent {
     }
 }
 
-/// The host under test, and the present virtual time.
+/// The host under test, and the current virtual time.
 pub(crate) struct Peer {
     pub(crate) stack: Stack,
     pub(crate) now: Instant,
@@ -80,7 +80,8 @@ impl Peer {
         let mut sent = Vec::new();
         while let Some(written) = self.stack.poll_transmit(self.now, &mut frame) {
             let parsed = EthernetFrame::parse(&frame[..written.length]).unwrap();
-            // Reports of multicast groups are omitted, because other test files test them.
+            // Membership reports of multicast groups are left out here, because other test files
+            // check them.
             if parsed.header.destination == MacAddress::of_ipv6_multicast(mld::REPORT_RECEIVERS) {
                 continue;
             }
@@ -138,8 +139,8 @@ impl Peer {
         self.receive(header, packet);
     }
 
-    /// Delivers to the host an ICMPv6 message with the hop limit 255, which Neighbour Discovery
-    /// requires.
+    /// Delivers an ICMPv6 message to the host. The packet has the hop limit 255, without which the
+    /// host would ignore messages of Neighbour Discovery.
     pub(crate) fn receive_message(
         &mut self,
         from: MacAddress,
@@ -204,7 +205,8 @@ impl Peer {
         Some(own.state)
     }
 
-    /// Sends an echo request, and returns the frames that it causes.
+    /// Makes the host send an echo request. Returns the frames that the host then sends, which may
+    /// be those of address resolution.
     pub(crate) fn ping(&mut self, destination: &str) -> Vec<Sent> {
         let destination: IpAddr = destination.parse().unwrap();
         self.stack.echo_send(self.now, destination, 1, 1, b"").unwrap();
@@ -212,7 +214,7 @@ impl Peer {
     }
 }
 
-/// A router on the link, with the values of its advertisements.
+/// A router on the link: its addresses, and the values that it announces in its advertisements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Router {
     pub(crate) address: Ipv6Addr,

@@ -53,8 +53,9 @@ fn a_distant_deadline_is_reached_in_few_steps() {
     assert!(steps < LEVELS, "{steps}");
 }
 
-/// After a long idle time, `next` returns the tick of a near deadline exactly. If `next` returned
-/// an earlier time, an idle host would wake up repeatedly without a timer to run.
+/// A timer is armed for a near deadline after a long idle time. `next` returns exactly the tick of
+/// this deadline. If it returned an earlier time, an idle host would wake up repeatedly without a
+/// timer to run.
 #[test]
 fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     let mut wheel = TimerWheel::<u32>::new();
@@ -89,8 +90,8 @@ fn a_million_timers_expire_in_order_at_constant_cost_each() {
 }
 
 proptest! {
-    /// In any sequence of operations, the wheel expires the same timers as an array that stores
-    /// each timer's deadline. A timer expires at most one tick after its deadline.
+    /// In any sequence of operations, the wheel expires the timers that a reference model expires:
+    /// an array of all deadlines. The wheel may expire a timer up to one tick after its deadline.
     #[test]
     fn the_wheel_agrees_with_a_list(
         steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),

@@ -25,7 +25,8 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Runs all timers up to `now`. Returns the number of queued packets that were dropped.
+/// Runs all timers up to `now`. Returns the number of queued packets that were dropped because
+/// their neighbours did not answer.
 fn advance_clock(neighbors: &mut Neighbors, now: Instant) -> usize {
     let due = |neighbors: &mut Neighbors| {
         let index = neighbors.take_due(now)?;
@@ -220,7 +221,8 @@ fn a_full_table_evicts_unused_then_least_recently_used_entries() {
 }
 
 /// The removal of a resolved neighbour begins a new generation. Otherwise, connections would
-/// continue to send to the MAC address of the removed neighbour.
+/// continue to send to the MAC address of the removed neighbour. The removal of an unresolved
+/// neighbour does not, because no connection has its MAC address.
 #[test]
 fn removal_changes_the_generation_only_if_resolved() {
     let mut neighbors = neighbors();
@@ -326,8 +328,9 @@ fn forged_addresses_do_not_evict_resolved_neighbours() {
 }
 
 proptest! {
-    /// The invariants hold after any sequence of operations. If the cache has room for all
-    /// neighbours (`roomy`), no neighbour is requested twice within a second.
+    /// The invariants hold after any sequence of operations. A neighbour is not requested twice
+    /// within a second, if the cache has room for all neighbours (`roomy`). Without that room, an
+    /// evicted neighbour is requested anew.
     #[test]
     fn requests_stay_a_second_apart(
         roomy: bool,

@@ -9,15 +9,15 @@ use linerate_wire::MacAddress;
 
 /// Time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Minimum and maximum of the reachable time that a router can set. These limits, and
-/// `INTERVAL_LIMITS`, restrict a rogue router. They bound the number of solicitations that it can
-/// cause, and the time for which a vanished neighbour stays in the cache.
+/// Minimum and maximum of the reachable time that a router can set. These limits, and those of the
+/// interval in `INTERVAL_LIMITS`, protect the host from a rogue router. They bound the number of
+/// solicitations that it can cause, and the time for which a vanished neighbour stays in the cache.
 const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// A connection through a neighbour, and its progress when it was stored: the number of bytes that
-/// the peer had acknowledged. If this number has changed later, packets pass the neighbour, so the
-/// neighbour is reachable.
+/// A connection through a neighbour, and the number of bytes that its peer had acknowledged when
+/// this value was stored. If the peer acknowledges more bytes later, packets pass the neighbour, so
+/// the neighbour is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
     pub(crate) connection: TcpHandle,
@@ -144,9 +144,9 @@ impl Neighbors {
         }
     }
 
-    /// Sets the mean reachable time and the interval of solicitations that a router has advertised,
-    /// each clamped to the permitted range. Returns the resulting interval. `None` leaves a time
-    /// unchanged.
+    /// Sets the mean reachable time and the interval of solicitations to the values that a router
+    /// has advertised, each clamped to the permitted range. `None` leaves a value unchanged.
+    /// Returns the interval that now applies.
     pub(crate) fn set_timing(
         &mut self,
         reachable: Option<Duration>,

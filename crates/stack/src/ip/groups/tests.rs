@@ -64,7 +64,8 @@ fn a_change_is_reported_at_once_and_repeated_after_a_random_delay() {
     assert_eq!(due, [record(ToExclude, &[])]);
     assert!(at(5) < again && again <= at(1_005), "{again:?}");
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
-    // The host is a member until both sockets have left, so only the second departure is reported.
+    // The sockets 1 and 2 are members. The host remains a member until both have left, so only the
+    // second departure is reported.
     join(&mut groups, at(2_000), 2);
     groups.remove_socket(at(2_000), 1);
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
@@ -165,7 +166,8 @@ fn a_query_about_sources_is_answered_with_those_that_are_received() {
     query(&mut groups, at(20_000), &about(&[2]));
     query(&mut groups, at(20_000), &about(&[]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
-    // A query about more sources than the host stores is answered like a query about all sources.
+    // A query about three sources exceeds the limit of sources that the host stores. It is answered
+    // like a query about all sources.
     query(&mut groups, at(30_000), &about(&[2, 3, 4]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
     let other = [0x11, 10, 0, 0, 239, 1, 1, 2, 2, 125, 0, 0];

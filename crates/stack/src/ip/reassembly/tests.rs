@@ -69,8 +69,8 @@ fn exact_repetitions_are_ignored() {
 
 #[test]
 fn an_overlap_discards_the_datagram_and_what_follows() {
-    // The bytes 16 to 32 of the datagram have arrived before, in a fragment that is not the last
-    // fragment. Each fragment of this list overlaps or contradicts that fragment.
+    // A fragment with the bytes 16 to 32 of the datagram has arrived; it is not the final fragment.
+    // Each fragment of this list overlaps or contradicts it.
     for (offset, payload, more) in [
         (8, &[0; 16][..], true),
         (24, &[0; 16], true),
@@ -114,7 +114,8 @@ fn the_oldest_datagram_is_evicted_at_the_limits() {
     }
     assert_eq!((evicted, reassembly.datagrams.len()), (2, 4));
     assert!(!reassembly.datagrams.contains_key(&key(1)));
-    // The limit has room for two of these datagrams, which are charged about 2,000 bytes each.
+    // The byte limit has room for two of these datagrams, each of which is charged about 2,000
+    // bytes.
     for identification in 10..14 {
         let part = fragment(identification, 0, &[0; 1_400], true);
         let _ = reassembly.insert(Instant::ZERO, &part, || evicted += 1);
@@ -190,8 +191,9 @@ fn congestion_marks_are_kept_and_never_given_to_packets_without_ecn() {
 fn a_packet_longer_than_its_length_field_is_invalid() {
     let mut reassembly = Reassembly::new(ReassemblyLimits::default());
     let payload = vec![0; 65_512];
-    // The payload of 65,515 bytes fits behind the 20-byte header of the last fragment. The whole
-    // packet gets the 60-byte header of the first fragment, and exceeds 65,535 bytes.
+    // The datagram's payload of 65,515 bytes would fit behind the 20-byte header of the final
+    // fragment. But the whole packet gets the 60-byte header of the first fragment, and so exceeds
+    // 65,535 bytes.
     let headers = [&[0x4f][..], &HEADERS[1..], &[1; 40]].concat();
     let first = Fragment { headers: &headers, ..fragment(9, 0, &payload, true) };
     insert(&mut reassembly, &first);

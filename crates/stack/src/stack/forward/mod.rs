@@ -73,7 +73,8 @@ impl Stack {
     }
 
     /// Removes and returns the next event about a flow that has ended ([`ForwardEvent::Cancelled`]
-    /// or [`ForwardEvent::Expired`]). New flows stay in their queue.
+    /// or [`ForwardEvent::Expired`]); `None` if there is no such event. Does not remove events
+    /// about new flows.
     pub fn poll_ended_flow(&mut self) -> Option<ForwardEvent> {
         if let Some(handle) = self.forwarding.records.cancelled.pop_front() {
             return Some(ForwardEvent::Cancelled(handle));
@@ -82,9 +83,9 @@ impl Stack {
     }
 
     /// Removes and returns the next event about a new flow ([`ForwardEvent::Deferred`] or
-    /// [`ForwardEvent::Datagrams`]). The application should first poll all events of
-    /// [`Stack::poll_ended_flow`]: otherwise, the number of stored events about ended flows is not
-    /// limited.
+    /// [`ForwardEvent::Datagrams`]). Before each call, the application should poll all events of
+    /// [`Stack::poll_ended_flow`]. Their number has no limit, so they would accumulate in an
+    /// application that polls only new flows.
     pub fn poll_new_flow(&mut self) -> Option<ForwardEvent> {
         self.poll_deferred().or_else(|| self.poll_udp_flow())
     }
@@ -95,8 +96,8 @@ impl Stack {
         self.forwarding.records.fresh() + self.forwarding.udp.fresh.len()
     }
 
-    /// Returns the counters of all forwarders, and the numbers of deferred handshakes and UDP
-    /// flows.
+    /// Returns the counters of all forwarders, with the current numbers of deferred handshakes and
+    /// of forwarded UDP flows.
     #[must_use]
     pub fn forward_statistics(&self) -> ForwardStatistics {
         let (deferred, udp_flows) = (self.forwarding.records.len(), self.forwarding.udp.len());
@@ -120,9 +121,9 @@ impl Stack {
             && self.forwarding.covers(address)
     }
 
-    /// Returns whether the host should answer an echo request with an echo reply. If not, the
-    /// policy of the forwarder for its destination has already been applied: the request is
-    /// dropped, or an ICMP error was sent.
+    /// Returns whether the host should answer an echo request with an echo reply. Before it returns
+    /// false, this method applies the policy of the forwarder for its destination: it drops the
+    /// request, or sends an ICMP error.
     pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
         let destination = arrived.destination();
         if arrived.is_broadcast || self.is_ours(destination) {

@@ -67,8 +67,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Drops a deferred handshake without an answer. The client retransmits its SYN, which the hook
-    /// sees as a new flow.
+    /// Drops a deferred handshake without an answer. The client will retransmit its SYN, and the
+    /// forwarder then calls its hook again.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handshake was cancelled or already answered.
@@ -101,9 +101,9 @@ impl Stack {
         Some(self.forwarding.forwarders[place].listener)
     }
 
-    /// Handles a SYN for the forwarder with this `listener`. If the handshake is already deferred,
-    /// the SYN is a retransmission or a new attempt of the client. Otherwise, calls the hook of the
-    /// forwarder.
+    /// Handles a SYN for the forwarder with this `listener`. Calls the hook of the forwarder,
+    /// unless the handshake of this flow is already deferred. In this case, a retransmission of the
+    /// SYN changes nothing, and a new attempt of the client replaces the stored SYN.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(&flow) {
@@ -130,8 +130,9 @@ impl Stack {
     }
 
     /// Stores a SYN as a record until the application answers. If the maximum number of records is
-    /// stored, the new record replaces the oldest one (RFC 4987 §3.4). A flood of SYNs to silent
-    /// destinations thus does not exclude other clients.
+    /// stored, the new record replaces the oldest one (RFC 4987 §3.4). The application may wait for
+    /// destinations that never answer, so a flood of SYNs to them fills the records. The
+    /// replacement keeps such a flood from excluding other clients.
     fn defer_syn(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
         let records = &mut self.forwarding.records;
         if records.len() >= self.limits.deferred.max(1)

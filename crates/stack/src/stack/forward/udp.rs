@@ -141,7 +141,8 @@ impl Stack {
     }
 
     /// Restarts the idle time of a forwarded UDP flow, because its socket has received a datagram,
-    /// or sent one if `is_answer` is true. Does nothing if the socket belongs to no forwarded flow.
+    /// or has sent one if `is_answer` is true. Does nothing if the socket at `index` belongs to no
+    /// forwarded flow.
     #[inline]
     pub(crate) fn note_datagram(&mut self, index: u32, is_answer: bool) {
         if let Some(socket) = self.sockets.udp_at(index)
@@ -159,8 +160,9 @@ impl Stack {
         }
     }
 
-    /// Handles the timer of a UDP socket: ends its forwarded flow after its idle time, or else arms
-    /// the timer again.
+    /// Handles the timer of a UDP socket that belongs to a forwarded flow. Ends the flow if no
+    /// datagram has passed for the idle time. Otherwise arms the timer again, for the end of the
+    /// idle time after the most recent datagram.
     #[cold]
     pub(crate) fn expire_udp_flow(&mut self, now: Instant, index: u32) {
         let Some(socket) = self.sockets.udp_at(index) else { return };
@@ -175,7 +177,7 @@ impl Stack {
     }
 
     /// Closes the socket of a forwarded flow. Reports the end of the flow to the application, if
-    /// the flow itself was reported before.
+    /// the beginning of the flow was reported.
     fn end_udp_flow(&mut self, index: u32) {
         let Some(handle) = self.sockets.udp_handle(index) else { return };
         let flow = self.sockets.udp_at(index).and_then(|socket| socket.forwarded);

@@ -65,8 +65,8 @@ impl Stack {
     }
 
     /// Opens a connection if `ack`, which belongs to no connection, acknowledges a valid SYN cookie
-    /// of this listener. Returns false if the cookie is not valid, so that the caller answers with
-    /// a reset.
+    /// of this listener. Returns false if there is no valid cookie; the caller then answers with a
+    /// reset. Returns true for a valid cookie, even if `ack` was dropped for lack of room.
     #[cold]
     pub(crate) fn take_cookie(
         &mut self,
@@ -99,8 +99,9 @@ impl Stack {
         }
         let choice = self.config_of(index);
         let mut field = [0; 40];
-        // The SYN was not stored, so the acknowledgement of the SYN cookie must show whether AccECN
-        // was negotiated. An ACE field of at least 2 shows this (RFC 9768 §5.1).
+        // A SYN that was answered with a cookie is not stored. Therefore the acknowledgement must
+        // show whether AccECN was negotiated: it was if the ACE field is at least 2 (RFC 9768
+        // §5.1).
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
@@ -120,9 +121,9 @@ impl Stack {
         true
     }
 
-    /// Has this listener sent a cookie so recently that the cookie may still be valid? If not,
-    /// acknowledgements are not checked for cookies, which limits the number of guesses of an
-    /// attacker.
+    /// Has this listener sent a cookie so recently that a cookie may still be valid?
+    /// Acknowledgements are checked for cookies only in this time. At all other times, an attacker
+    /// cannot guess a cookie.
     fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
         let Some(listener) = self.sockets.listener_at(index) else { return false };
         let is_recent =

@@ -11,8 +11,8 @@ use linerate_wire::Segment;
 
 impl Stack {
     /// Must the host ignore `segment`, which would complete a handshake, because it carries no data
-    /// and the listener waits for data? `connection` and `index` are the indices of the half-open
-    /// connection and of its listener.
+    /// although the listener waits for data? `connection` and `index` are the indices of the
+    /// half-open connection and of its listener.
     pub(crate) fn is_deferred(
         &mut self,
         now: Instant,

@@ -14,8 +14,8 @@ use linerate_wire::Segment;
 
 impl Stack {
     /// Decides whether a SYN opens a connection by Fast Open, by steps 1 to 3 of RFC 7413 §4.2.2.
-    /// `index` is the index of the listener, and `limit` the maximum number of its connections
-    /// whose Fast Open handshake is incomplete.
+    /// `index` is the index of the listener. `limit` is the maximum number of connections of this
+    /// listener whose Fast Open handshake is pending.
     #[cold]
     pub(super) fn check_fast_open(
         &mut self,
@@ -33,8 +33,8 @@ impl Stack {
             return ORDINARY;
         }
         let hosts = &arrived.hosts;
-        // Fast Open options have a standard and an experimental kind. The SYN-ACK carries the
-        // cookie in the kind that the client has used.
+        // The Fast Open option exists with a standard and with an experimental option kind. The
+        // SYN-ACK carries the cookie in an option of the kind that the client has used in its SYN.
         let cookie =
             Some(self.fast_open_cookies.make(now, hosts).carried(received.is_experimental()));
         if received.is_request() {
@@ -78,7 +78,8 @@ impl Stack {
             .sockets
             .tcp_at(index)
             .is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
-        // The listener may have been closed while the handshake was pending.
+        // If the listener was closed while the handshake was pending, there is no counter to
+        // update.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);
         }

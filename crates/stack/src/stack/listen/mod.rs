@@ -126,8 +126,8 @@ impl Stack {
         let (handle, socket) = self.sockets.full_entry(index)?;
         (socket.owner, socket.is_mapped) = (Owner::Application, is_mapped);
         let (connection, peer) = (&socket.connection, socket.shown_remote());
-        // Events before this call were not reported, because the application did not own the
-        // connection. So events whose condition is still true are noted now.
+        // Events of the connection before this call were not reported, because no application owned
+        // the connection. They are noted now, if their condition is still true.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());
@@ -218,8 +218,9 @@ impl Stack {
         exact.or_else(|| self.listeners.lookup(&flow.bound_to_all()))
     }
 
-    /// Handles a SYN for a listener: drops it if the accept queue is full, answers it with a
-    /// cookie, or stores it as a connection.
+    /// Handles a SYN for a listener. Drops the SYN if the accept queue is full. Otherwise answers
+    /// it with a SYN cookie if the listener currently sends cookies, or else stores it as a
+    /// half-open connection.
     pub(crate) fn handle_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         if !self.has_accept_room(index) {
             self.count_overflow(index);
@@ -341,7 +342,7 @@ impl Stack {
         }
     }
 
-    /// Has the accept queue of a listener room for a further connection?
+    /// Has the accept queue of a listener room for at least one more connection?
     pub(crate) fn has_accept_room(&mut self, index: u32) -> bool {
         let listener = self.sockets.listener_at(index);
         listener.is_some_and(|listener| listener.acceptable.len() < listener.options.backlog)

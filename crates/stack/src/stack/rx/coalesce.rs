@@ -15,8 +15,8 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, V4, V6};
 
 impl Stack {
-    /// Handles `frame` and the frames `after` it, as long as they continue the current GRO run or
-    /// ACK batch. Returns the first frame that does not continue it, or `None` if all frames did.
+    /// Adds `frame` and the frames `after` it to the current GRO run or ACK batch, as long as they
+    /// continue it. Returns the first frame that does not continue it, or `None` if all frames do.
     #[inline(always)]
     pub(super) fn continue_run<'a>(
         &mut self,
@@ -38,8 +38,8 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        // All frames of a run of coalesced data have one IP version. It is examined here, and not
-        // for each frame.
+        // All frames of a GRO run have one IP version. It is therefore examined once for all
+        // frames, and not for each frame.
         let other = match &self.coalesced {
             Some(Coalesced { kind: Kind::Data { next: NextData::V4(_), .. }, .. }) => {
                 self.continue_data_of::<V4>(now, frame, after)
@@ -62,10 +62,11 @@ impl Stack {
         if self.expects_data::<V>() { self.take_data::<V>(now, frame, after) } else { Some(frame) }
     }
 
-    /// Can the GRO run continue with another frame? It can if segments of the run are pending.
-    /// Otherwise three conditions must hold: the flow of the run is still in the one-entry cache of
-    /// the flow table, the connection has memory for its receive buffer, and it expects the next
-    /// segment of the run.
+    /// Can the GRO run continue with another frame? If segments of the run are pending, it can,
+    /// because the conditions were checked when the first of them arrived. Otherwise three
+    /// conditions must hold. The flow of the run must still be in the one-entry cache of the flow
+    /// table. The connection must have memory for its receive buffer, and expect the next segment
+    /// of the run.
     #[inline(always)]
     fn expects_data<V: Version>(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
@@ -90,10 +91,10 @@ impl Stack {
         false
     }
 
-    /// Handles `frame` and the frames `after` it that continue a GRO run. No other method of the
-    /// host is called meanwhile, so the connection and its memory are checked only once. For each
-    /// frame, only the link header, the header fields that differ from those of the previous frame,
-    /// and the checksum are checked. Returns the first frame that does not continue the run.
+    /// Adds `frame` and the frames `after` it to a GRO run, as long as they continue it. Meanwhile
+    /// no other method of the host is called, so the connection and its memory are checked only
+    /// once. In each frame, only the checksum is verified and the headers are compared with the
+    /// expected ones. Returns the first frame that does not continue the run.
     #[inline(always)]
     fn take_data<'a, V: Version>(
         &mut self,
@@ -114,9 +115,9 @@ impl Stack {
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
         // The connection handles all segments of a run as if they had arrived with the first of
-        // them, at the time `self.now`. So a frame that arrived later ends the run. Arrival times
-        // after `now` count as `now`. If `self.now` has reached `now`, no frame can be later, and
-        // `until` returns `NEVER`.
+        // them, at the time `self.now`. So a frame with a later arrival time ends the run. Frames
+        // with an arrival time after `now` count as arrived at `now`. Therefore no frame is later
+        // if `self.now` has reached `now`: `until` then returns `NEVER`.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -150,9 +151,10 @@ impl Stack {
         other
     }
 
-    /// Handles `frame` and the frames `after` it that continue an ACK batch. Each such
-    /// acknowledgement has the predicted headers and acknowledges more data than the
-    /// acknowledgement before. Returns the first frame that does not continue the batch.
+    /// Adds the acknowledgements in `frame` and in the frames `after` it to an ACK batch, as long
+    /// as they continue it. An acknowledgement continues the batch if its headers are as predicted
+    /// and it acknowledges more data than the acknowledgement before. Returns the first frame that
+    /// does not continue the batch.
     #[inline(never)]
     fn continue_acks<'a>(
         &mut self,
@@ -209,9 +211,9 @@ impl Stack {
     }
 
     /// Adds `segment` to the pending ACK batch of its connection, or begins a batch with it.
-    /// `segment` must have neither data nor an ECN codepoint. Returns false if `segment` cannot be
-    /// coalesced; segments that were pending before have then been delivered. `next` predicts the
-    /// header of the next acknowledgement.
+    /// `segment` must have neither data nor an ECN codepoint. If `segment` cannot be coalesced,
+    /// delivers all pending segments and returns false. `next` predicts the header of the next
+    /// acknowledgement.
     #[inline(always)]
     pub(crate) fn coalesce_ack(
         &mut self,
@@ -285,8 +287,9 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // If this batch of frames contained only one segment of the flow, the traffic is probably
-        // request-response. The next segment would then not continue the run, so the run ends here.
+        // A run that contains only one segment of this batch of frames, and none of earlier
+        // batches, is probably a request or a response. The segments of the flow in later batches
+        // would then not continue the run, so it ends here.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

@@ -29,9 +29,9 @@ impl Stack {
     }
 
     /// Handles a packet of the cached flow in `bytes`, a frame without offload metadata. The packet
-    /// must have so much data that one pass for both copy and checksum is faster than two passes.
-    /// The data of a predicted segment is thus written into the receive buffer before its checksum
-    /// is known. The data becomes readable only if the checksum is correct.
+    /// has so much data that one pass that copies and checksums is faster than two passes.
+    /// Therefore the data of a predicted segment is written into the receive buffer before its
+    /// checksum is known. The data becomes readable only if the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -55,8 +55,9 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // The segment was also parsed before its checksum was verified. Parsing it a second
-            // time costs less than storing the first result during the verification.
+            // The condition above has already parsed the segment, before its checksum was verified.
+            // Parsing it a second time costs less than storing the first result during the
+            // verification.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
@@ -68,7 +69,7 @@ impl Stack {
         self.handle_cached_with_data(bytes, index, packet);
     }
 
-    /// Handles a packet with data that belongs to the cached flow. `bytes` is its frame, which must
+    /// Handles a packet of the cached flow with data. `bytes` is the frame of the packet, and must
     /// have arrived without offload metadata.
     #[inline(never)]
     pub(super) fn handle_cached_with_data<V: Version>(
@@ -80,7 +81,7 @@ impl Stack {
         self.handle_cached_flow::<V, true>(bytes, index, packet);
     }
 
-    /// Handles a packet without data that belongs to the cached flow. `bytes` is its frame, which
+    /// Handles a packet of the cached flow without data. `bytes` is the frame of the packet, and
     /// must have arrived without offload metadata.
     #[inline(never)]
     pub(super) fn handle_cached_without_data<V: Version>(
@@ -130,8 +131,8 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // `self.coalesced` is `None` here. It is written only if a batch of ACKs begins,
-            // because writing `None` again would be a needless memory access.
+            // `self.coalesced` is `None` here. It is assigned only if a batch of ACKs begins: to
+            // assign the result in any case would write `None` to memory without need.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;
@@ -209,8 +210,8 @@ impl Stack {
         }
     }
 
-    /// May the connection process the segment in `packet`? If the connection is half-open, the
-    /// state of its listener decides (see [`Stack::may_complete`]).
+    /// May the connection at `index` process the segment in `packet`? A half-open connection may
+    /// only if [`Stack::may_complete`] permits it; any other connection may.
     #[inline(always)]
     fn is_let_in<V: Version>(
         &mut self,
@@ -223,8 +224,9 @@ impl Stack {
         segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
     }
 
-    /// Passes the segment in `frame` to its connection. Used for a frame with metadata, for a
-    /// packet with an ECN codepoint, and while coalesced segments are pending.
+    /// Adds the segment in `frame` to an ACK batch if possible, or else passes it to its
+    /// connection. Used for a frame with metadata, for a packet with an ECN codepoint, and while
+    /// coalesced segments are pending.
     #[inline(never)]
     fn deliver_unusual<V: Version>(
         &mut self,
@@ -279,8 +281,9 @@ impl Stack {
         }
     }
 
-    /// Handles a frame that does not belong to the cached flow. If its link header and its
-    /// addresses are those of the previous packet, these headers are not checked again.
+    /// Handles a frame that does not belong to the cached flow. If the frame has the link header
+    /// and the addresses of the previous packet, these were checked for that packet, and are not
+    /// checked again.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {

@@ -18,7 +18,7 @@ use linerate_wire::{EtherType, EthernetFrame, V4, V6};
 
 /// # Host driver: input
 impl Stack {
-    /// Handles one received frame. Coalesced segments are delivered before the method returns.
+    /// Handles one received frame. Delivers all coalesced segments before it returns.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
         self.handle_frame_of_batch(now, &frame);
         self.flush_coalesced();
@@ -27,8 +27,8 @@ impl Stack {
         }
     }
 
-    /// Handles a received frame of a batch. Its segment may remain pending until
-    /// [`flush_coalesced`](Self::flush_coalesced).
+    /// Handles one frame of a batch of received frames. The segment in the frame may be coalesced,
+    /// and then remains pending until [`flush_coalesced`](Self::flush_coalesced).
     #[inline]
     pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: &RxFrame<'_>) {
         match frame.as_plain() {
@@ -40,8 +40,8 @@ impl Stack {
         }
     }
 
-    /// Handles frames of a batch that have no metadata. Their segments may remain pending until
-    /// [`flush_coalesced`](Self::flush_coalesced).
+    /// Handles those frames of a batch that have no metadata. Their segments may be coalesced, and
+    /// then remain pending until [`flush_coalesced`](Self::flush_coalesced).
     #[inline(always)]
     pub(crate) fn handle_batch<'a>(
         &mut self,
@@ -65,8 +65,8 @@ impl Stack {
 
     #[inline(never)]
     fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
-        // The arrival time of the link is more precise than `now`. It must not be later than `now`,
-        // or else the clock of the host would be ahead of its caller.
+        // The arrival time from the link is more precise than `now`. An arrival time after `now`
+        // counts as `now`, because otherwise the clock of the host would be ahead of its caller.
         self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
         if !self.handle_plain_of::<V4>(bytes) && !self.handle_plain_of::<V6>(bytes) {

@@ -10,20 +10,20 @@ use crate::stack::turn::HostTurn;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Is lookup prefetch used at present? It is worthwhile only with many connections, not
-    /// counting those in TIME-WAIT.
+    /// Is lookup prefetch used at present? It is worthwhile only if the host has many connections
+    /// that are not in TIME-WAIT.
     #[inline]
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
-        // The second condition implies the first. The first is tested before it because it is
+        // The second condition implies the first. The first is tested nevertheless, because it is
         // cheap, and false on most hosts, which have few connections.
         flows >= MANY
             && flows - self.time_wait.len() >= MANY
             && self.interface.flow_cache.is_enabled
     }
 
-    /// Receives up to `budget` frames from `link`, after looking up their flows, and returns the
-    /// number of received frames.
+    /// Looks up the flows of up to `budget` frames that wait in `link`, then receives these frames.
+    /// Returns the number of received frames.
     #[inline(never)]
     pub(crate) fn receive_with_prefetch(
         &mut self,
@@ -42,8 +42,8 @@ impl Stack {
         received
     }
 
-    /// Handles a frame of the batch. If the prefetch has found the connection of this frame, the
-    /// flow cache handles the frame, although the previous frame belonged to another flow.
+    /// Handles a frame of the batch. If the prefetch has found its connection, the fast path of the
+    /// flow cache handles the frame, even if the previous frame belonged to another flow.
     #[inline(never)]
     fn handle_prefetched(&mut self, now: Instant, frame: RxFrame<'_>) {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
@@ -62,9 +62,9 @@ impl Stack {
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
             // The prefetch has put the flow of this frame into the one-entry cache, which normally
-            // contains the flow of the previous frame. A hit was therefore counted as a repeated
-            // flow, and `prefetched` corrects this count. Without a hit, the cache gets its
-            // previous entry back.
+            // contains the flow of the previous frame. So a hit does not mean that a flow was
+            // repeated. It was counted as a repeat, and `prefetched` corrects this count. Without a
+            // hit, the cache gets its previous entry back.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {

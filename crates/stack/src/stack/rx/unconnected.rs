@@ -1,5 +1,6 @@
 //! Segments that belong to no connection, such as SYNs. Each turn handles a limited number of them
-//! at once; the others wait until the segments of connections have been handled.
+//! immediately. The segments beyond this limit wait until the received segments of connections have
+//! been handled.
 
 use crate::ip::Arrived;
 use crate::link::arrival::Arrival;
@@ -9,8 +10,9 @@ use core::hint::cold_path;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Handles at once a segment that belongs to no connection, or queues the segment if this turn
-    /// has already handled the maximum number of such segments.
+    /// Handles a segment that belongs to no connection. If this turn has already handled the
+    /// maximum number of such segments, queues the segment instead, unless it comes from this host
+    /// itself.
     pub(crate) fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         self.flush_coalesced();
         let may = self.unconnected.admit() || arrived.arrival.is_local;
@@ -45,8 +47,9 @@ impl Stack {
         self.counted.tcp_extra.unconnected_drops += u64::from(!has_room);
     }
 
-    /// Handles a limited number of the waiting segments, after the received segments of
-    /// connections.
+    /// Handles queued segments that belong to no connection. Called after the segments of
+    /// connections have been handled. The number is limited while segments of connections keep
+    /// arriving.
     #[cold]
     pub(crate) fn serve_unconnected(&mut self) {
         let segments = self.interface.flow_cache.hits + self.counted.tcp.in_segments;
@@ -57,8 +60,8 @@ impl Stack {
         }
     }
 
-    /// Handles a segment that has waited. Its headers and checksum were verified on arrival. A
-    /// connection for the segment may have been opened since then.
+    /// Handles a segment that was queued because it belonged to no connection. Its connection may
+    /// have been opened while it waited. Its headers and checksum were verified on arrival.
     fn handle_waiting(&mut self, bytes: &[u8]) {
         let arrival = Arrival::of_stored(self.now);
         let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };

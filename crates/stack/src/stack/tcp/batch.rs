@@ -1,5 +1,6 @@
-//! Transmission of a batch: after the first segment of a connection, further segments are written
-//! from one header template ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
+//! Transmission of a batch: after the first segment of a connection, the next segments of this
+//! connection are written from one header template
+//! ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
 //!
 //! While a link takes the frames of a batch, no other method of the host can be called. So nothing
 //! else reads the state of the connection, and this state is updated only once for all sent frames,
@@ -59,8 +60,9 @@ impl Stack {
     }
 
     /// Asks the connection how many more segments it can send with the header template of the
-    /// batch. Returns false if it can send none, or if they might not fit into a frame of `room`
-    /// bytes.
+    /// batch. Returns false if it can send none, or if its largest segment does not fit into a
+    /// frame of `room` bytes. Also returns false if the template is out of date, because routes or
+    /// neighbours have changed.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
         let generation = self.next_hop_generation();
@@ -69,9 +71,9 @@ impl Stack {
         {
             return false;
         }
-        // Once a batch has been committed (its frames were handed to the link), it is resumed only
-        // if it carries data. A batch of ACKs is not: frames that arrived since then may require
-        // other acknowledgements.
+        // The batch was committed: its frames were handed to the link. It is resumed only if it
+        // carries data. An ACK batch is not resumed, because frames that have arrived since then
+        // may require other acknowledgements.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;
@@ -99,8 +101,8 @@ impl Stack {
                 socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
-                // No dispatch is needed. The end of a batch causes no events and changes no state,
-                // but only the deadline of the connection. So it suffices to arm the timer.
+                // The end of a batch causes no events and changes no state. It changes only the
+                // deadline of the connection, so the timer is armed here instead of a dispatch.
                 debug_assert!(
                     socket.connection.events().is_empty(),
                     "the end of a batch causes no events"

@@ -46,8 +46,9 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
-    /// Performs a write of any kind, and returns its result. `is_refused` takes the number of
-    /// written bytes, and returns whether the application must wait for room.
+    /// Performs `write`, a write of any kind, and returns the number of bytes that it has written.
+    /// `is_refused` takes this number, and returns whether the application must wait until it can
+    /// write more.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
@@ -69,9 +70,9 @@ impl Stack {
         Ok(taken)
     }
 
-    /// Handles a write for which the send buffer had no room. If the buffer is empty, the
-    /// connection lacks memory, and is added to the queue of connections that wait for memory.
-    /// Otherwise the next acknowledgement makes room.
+    /// Handles a write for which there was no room. If the send buffer contains no unacknowledged
+    /// data, the connection lacks memory, so it joins the queue of connections that wait for
+    /// memory. Otherwise the next acknowledgement makes room.
     #[cold]
     fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
@@ -97,7 +98,7 @@ impl Stack {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
-    /// Performs a read of any kind, and returns its result. `wants_some` says whether the
+    /// Performs `read`, a read of any kind, and returns its result. `wants_some` says whether the
     /// application requests at least one byte.
     #[inline]
     pub(super) fn read_by<R>(
@@ -149,8 +150,8 @@ impl Stack {
         )
     }
 
-    /// Finds a connection by `find`, performs the read or write `step` on it, and dispatches the
-    /// effects.
+    /// Finds a connection by `find`, performs `step` on it, which is a read or write, and
+    /// dispatches the effects of this step.
     #[inline(always)]
     fn with_buffers<R>(
         &mut self,
@@ -194,9 +195,9 @@ impl Stack {
         self.with_connection(now, handle, |connection| connection.shutdown_read(now))
     }
 
-    /// Closes the connection and its handle. The host still sends written data, within the linger
-    /// time. If the host already has the maximum number of orphans ([`Stack::orphans`]), it resets
-    /// the connection instead.
+    /// Closes the connection and its handle. The connection becomes an orphan, which sends the
+    /// remaining written data until the linger time ends. If the host already has the maximum
+    /// number of orphans ([`Stack::orphans`]), it resets the connection instead.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle was already closed.

@@ -10,8 +10,8 @@ use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
     /// Converts a compact connection or TIME-WAIT record to its full form, before an access that
-    /// needs the full form. Does nothing to other sockets. [`Stack::dispatch_step`] performs the
-    /// conversion, when it looks up the socket.
+    /// needs the full form. Does nothing to other sockets. The conversion takes place when
+    /// [`Stack::dispatch_step`] looks up the socket.
     pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
@@ -30,8 +30,8 @@ impl Stack {
     }
 
     /// Converts a connection to its compact form or to a TIME-WAIT record, if it is idle. Sets the
-    /// timer to the exact deadline. The timer may be armed for an earlier time, and if it expired
-    /// then, it would convert the connection back to its full form.
+    /// timer of a compact connection to its exact deadline. A timer that expired before this
+    /// deadline would convert the connection back to its full form without need.
     pub(super) fn pack_if_idle(&mut self, index: u32) {
         let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.can_compact();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };

@@ -13,7 +13,7 @@ use linerate_tcp::{Events, SoftError, State};
 
 impl Stack {
     /// Applies the effects of the most recent step of a connection to the host. Must be called
-    /// after each step.
+    /// after every step.
     pub(crate) fn dispatch_step(&mut self, index: u32) {
         if let Some(socket) = self.sockets.tcp_at(index)
             && step_effects!(self).dispatch(index, socket) == Dispatched::Partly
@@ -22,8 +22,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection that was just opened to the ring of senders. A full dispatch is not
-    /// needed, because opening has only one effect: a SYN or SYN-ACK has to be sent.
+    /// Adds a connection that was just opened to the ring of senders, because a SYN or SYN-ACK has
+    /// to be sent. Opening has no other effect, so no full dispatch is needed.
     #[inline(never)]
     pub(crate) fn schedule_opened(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {
@@ -85,8 +85,9 @@ impl Stack {
         }
     }
 
-    /// Makes the next hop towards `peer` stale, so that the next packet probes it. The peer does
-    /// not answer, which is negative advice about the next hop (RFC 9293 §3.8.3 (b)).
+    /// Makes the next hop towards `peer` stale, so that the next packet leads to a probe of the
+    /// next hop. Called because the peer does not answer, which may be due to the next hop
+    /// (negative advice, RFC 9293 §3.8.3 (b)).
     fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
             self.interface.neighbors.suspect(self.now, route.next_hop(peer));

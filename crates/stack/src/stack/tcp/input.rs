@@ -86,7 +86,7 @@ impl Stack {
 
     /// Passes a segment to its connection, and dispatches this step. `ecn` is the ECN codepoint of
     /// the packet. `memory` is the buffer that contains the segment, if the connection may keep a
-    /// reference to it instead of copying the data.
+    /// reference to it. Without `memory`, the connection copies the data.
     #[inline(never)]
     pub(crate) fn deliver_segment(
         &mut self,
@@ -111,8 +111,8 @@ impl Stack {
         disposition
     }
 
-    /// Completes the handling of a segment by its connection: handles a refusal of the segment, and
-    /// dispatches the step.
+    /// Completes the handling of a segment by its connection: applies the consequences of a
+    /// refusal, if the connection has refused the segment, and dispatches the step.
     pub(crate) fn finish_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
         if disposition != Disposition::Accepted {
             self.handle_disposition(now, index, disposition);
@@ -191,9 +191,9 @@ impl Stack {
         self.counted.tcp.out_resets += u64::from(kept);
     }
 
-    /// Queues the segment `answer` to the source of `segment`, after filling in its ports and
-    /// checksum. These fields of `answer` must be zero, and `sum` must be the contribution of the
-    /// bytes of `answer` to the checksum. Returns false if the queue is full.
+    /// Queues the segment `answer` to the source of `segment`, after filling in the ports and
+    /// checksum of `answer`. These fields of `answer` must be zero, and `sum` must be the
+    /// contribution of the bytes of `answer` to the checksum. Returns false if the queue is full.
     pub(crate) fn answer_segment(
         &mut self,
         arrived: &Arrived<'_>,
@@ -212,10 +212,10 @@ impl Stack {
         kept
     }
 
-    /// May a half-open connection process `segment`? As in Linux, the host ignores the
-    /// acknowledgement that completes the handshake while the accept queue is full or the listener
-    /// waits for data. Each data segment of the peer carries the acknowledgement again, so a
-    /// retransmission of the data can complete the handshake later.
+    /// May a half-open connection process `segment`? As in Linux, an acknowledgement that would
+    /// complete the handshake is ignored while the accept queue is full, or while the listener
+    /// waits for data. The handshake is not lost: each data segment of the peer repeats the
+    /// acknowledgement, so a retransmission of data can complete it later.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,
@@ -233,7 +233,7 @@ impl Stack {
         !self.is_deferred(now, (connection, listener), segment)
     }
 
-    /// Passes an ICMP error about a sent segment to the connection of the segment, which checks
+    /// Passes an ICMP error to the connection that sent the quoted segment. The connection checks
     /// whether the error is plausible (RFC 5927 §4).
     pub(crate) fn handle_segment_report(&mut self, now: Instant, report: &Report<'_>) {
         let (Some(flow), Some(quoted)) = (report.flow(), report.tcp_seq()) else { return };

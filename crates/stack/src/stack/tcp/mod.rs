@@ -47,8 +47,8 @@ impl Stack {
         }
     }
 
-    /// Handles a connection that is closed. The connection is removed from the tables once it has
-    /// no segment left to send.
+    /// Handles a step after which a connection is closed. The connection stays in the tables until
+    /// it has no segment left to send, such as a reset.
     #[inline(never)]
     fn handle_end(&mut self, index: u32, before: State) {
         let Some(socket) = self.sockets.full_at(index) else { return };
@@ -82,8 +82,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection to the TIME-WAIT queue. If the queue exceeds its limit, its oldest
-    /// connection ends early.
+    /// Adds a connection to the TIME-WAIT queue. If the queue then exceeds its limit, the
+    /// connection that has been in the queue longest is removed before the end of its TIME-WAIT.
     #[inline]
     fn enter_time_wait(&mut self, index: u32) {
         let is_orphan =
@@ -106,10 +106,10 @@ impl Stack {
     /// Removes a connection from all tables and queues. If an application still owns the
     /// connection, the socket itself remains, with its unread data.
     ///
-    /// The timer of the connection stays armed. When it expires, the slot is empty or contains
-    /// another connection, which then checks its own deadline. Slots are reused soon. A new
-    /// connection in the slot thus usually finds a timer that expires early enough, and need not
-    /// arm a timer.
+    /// The timer of the connection stays armed, because slots are reused soon. When the timer
+    /// expires, the slot is empty or contains another connection, which then checks its own
+    /// deadline. Usually the deadline of that connection is not earlier than this timer, so it
+    /// needs no timer of its own.
     pub(crate) fn retire(&mut self, index: u32) {
         if !self.end_record(index) {
             self.retire_full(index);
@@ -211,16 +211,18 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // If the TIME-WAIT record has not ended yet, this timer was armed while the connection
-            // still had its full form. Another timer ends the record, so this timer has no effect.
+            // If the TIME-WAIT record has not ended yet, this timer is one that was armed while the
+            // connection still had its full form. Another timer ends the record, so this one has no
+            // effect.
             if end <= now {
                 self.end_record(index);
             }
             return;
         }
-        // When the deadline of a connection moves to a later time, its timer is not changed, so the
-        // timer may expire too early. It is then armed again here. This reads only few fields of
-        // the connection, which may not be in the processor's caches.
+        // When the deadline of a connection moves to a later time, its timer is left as it is, so
+        // the timer may expire before the deadline. It is then armed here for the deadline. This
+        // check reads only few fields of the connection, which may not be in the processor's
+        // caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {

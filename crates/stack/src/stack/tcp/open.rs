@@ -67,8 +67,8 @@ impl Stack {
             self.check_zone(&local)?;
             self.bind_flow(&mut flow, end_of_packets(local))?;
         }
-        // A connection of the host with itself stays in this shard, because its segments do not
-        // pass the steering of a link.
+        // A connection of the host with itself may have any port, because it stays in this shard:
+        // its segments do not pass the steering of a link.
         let is_local = path.audience == Audience::Us;
         let flow = self.choose_tcp_port(flow, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
@@ -87,8 +87,8 @@ impl Stack {
         Ok(handle)
     }
 
-    /// Sets the local port of `flow` to that of `local`, and also the local address unless `local`
-    /// has the unspecified address.
+    /// Copies the local port from `local` to `flow`. Also copies the local address, unless the
+    /// address in `local` is unspecified; `flow` then keeps its local address.
     #[cold]
     fn bind_flow(&self, flow: &mut Flow, local: SocketAddr) -> Result<(), Error> {
         flow.set_local_port(local.port());
@@ -100,15 +100,16 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns `flow` if it has a local port and is free. If its local port is zero, returns `flow`
-    /// with a free ephemeral port. `is_local` marks a connection of the host with itself.
+    /// Returns `flow` with a local port that no other connection with the same peer uses. If the
+    /// port of `flow` is zero, selects an ephemeral port; otherwise only checks the port.
+    /// `is_local` marks a connection of the host with itself.
     fn choose_tcp_port(&mut self, flow: Flow, is_local: bool) -> Result<Flow, Error> {
         let (flows, listeners) = (&mut self.flows, &self.listeners);
         let owner = |flow: &Flow| self.steering.of_connection(flow.local(), flow.remote());
         let is_sharded = !is_local && self.shard != Shard::ONLY;
         let is_others = |flow: &Flow| is_sharded && owner(flow) != self.shard.number;
-        // A connection whose local and remote ends are equal would perform a simultaneous open with
-        // itself. This is hardly ever intended, so such a port counts as taken.
+        // A connection whose local and remote addresses and ports are equal would perform a
+        // simultaneous open with itself. This is hardly ever intended, so the port counts as taken.
         let is_with_itself = |flow: &Flow| is_local && flow.local() == flow.remote();
         let mut is_connected = |flow: &Flow| is_with_itself(flow) || !flows.is_free(flow);
         if flow.local_port() != 0 {
@@ -126,10 +127,11 @@ impl Stack {
     }
 
     /// Creates a connection for `flow`, which no other connection may use, and adds it to the
-    /// tables. Takes the memory from the free list if possible, because a connection is larger than
-    /// 1 KiB, and moving it costs as much as two computations of a flow hash. The caller must then
-    /// either schedule the SYN, or pass the received SYN to the connection and dispatch this step.
-    /// `iss` replaces the generated initial sequence number.
+    /// tables. If possible, writes the connection directly into memory from the free list. A
+    /// connection is larger than 1 KiB, and moving it would cost as much as two computations of a
+    /// flow hash. The caller must then either schedule the SYN, or pass the received SYN to the
+    /// connection and dispatch this step. `iss`, if given, replaces the generated initial sequence
+    /// number.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,

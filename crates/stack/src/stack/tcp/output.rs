@@ -13,7 +13,7 @@ use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 
 /// The component that completes the checksum of a segment: the host, or the link by its offloads.
-/// In the latter case, the link may also split GSO frames.
+/// If it is the link, the link may also split GSO frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompletedBy {
     Host,
@@ -27,8 +27,9 @@ pub(crate) enum SegmentOutcome {
     Frame(TxFrame),
     /// The connection has no segment to send.
     Nothing,
-    /// The fast path does not apply: the connection is compact, its next hop is unresolved, or the
-    /// link offloads checksums. The connection was not asked for a segment.
+    /// Nothing was written, because the fast path does not apply: the connection is compact, its
+    /// next hop is unresolved, or the link offloads checksums. The caller must use the general
+    /// path.
     NotReady,
 }
 
@@ -83,18 +84,19 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
-            // The next hop has no known MAC address. `write_segment` may have begun a batch, whose
-            // header template lacks this address, so the batch must end. The connection has not
-            // counted its segments as sent, and offers them again later.
+            // The MAC address of the next hop is unknown. `write_segment` may have begun a batch,
+            // whose header template then lacks this address, so the batch must end. Segments of the
+            // batch were not yet counted as sent, so the connection sends them later.
             self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
         TransmitOutcome::Frame(written)
     }
 
-    /// Returns the next hop of a connection, and writes its MAC address into the header template if
-    /// it is newly resolved. The MAC address in the template is valid until the generation of
-    /// routes and neighbours changes.
+    /// Resolves the next hop of a connection, and writes its MAC address into the header template
+    /// of the connection. If the template already has the valid address, does nothing, and the MAC
+    /// address in the result is only a placeholder. The address in the template is valid until the
+    /// generation of routes and neighbours changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
         let generation = self.next_hop_generation();
@@ -152,7 +154,7 @@ impl Stack {
         if room.len() < socket.room as usize {
             cold_path();
             // The MTU of the link has decreased since the connection was opened, so the largest
-            // segments of the connection do not fit.
+            // segments of the connection do not fit. The connection is aborted.
             socket.connection.abort(now);
         }
         let offload = match completed_by {
@@ -169,8 +171,8 @@ impl Stack {
         };
         if completed_by == CompletedBy::Host && sent.is_predicted {
             // A predicted segment changes neither the memory nor the state of the connection, and
-            // causes no events. Instead of a full dispatch, only the timer and the ring of senders
-            // need an update.
+            // causes no events. So no full dispatch is needed, only an update of the timer and of
+            // the ring of senders.
             let length = socket.headers.complete(medium, &sent, frame);
             if self.identification.is_counting() {
                 self.identification.write(&mut frame[medium..], 1);
@@ -239,13 +241,13 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let is_local = socket.egress.is_local();
         let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
-        // The ring of senders limits how many frames a sender may send before another sender may. A
-        // GSO frame must count as one frame per segment. The ring has counted it as one frame so
-        // far, so the other segments are added.
+        // The ring of senders limits how many frames a sender may send before the next sender has
+        // its turn. A GSO frame must count as one frame per segment. The ring has already counted
+        // one frame, so the other segments are added here.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        // In a batch, the IPv4 Identification fields of all headers are equal. So no batch is
-        // possible if the host numbers its packets in this field. Packets to the host itself form
-        // no batches either.
+        // In a batch, the IPv4 Identification fields of all headers are equal. So there can be no
+        // batch if this host numbers its packets in this field. There is also no batch of packets
+        // to the host itself.
         if is_local || self.identification.is_counting() {
             return;
         }

@@ -12,15 +12,15 @@ use linerate_units::Instant;
 
 impl Stack {
     /// Schedules the end of TIME-WAIT at `end` for a connection in the queue. The connection is a
-    /// TIME-WAIT record, or can become one: an orphan without buffer memory.
+    /// TIME-WAIT record, or it is an orphan without buffer memory, which can become a record.
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // The queue is ordered by the end of TIME-WAIT. This connection ends earlier than
-            // another in the queue: its TIME-WAIT is shorter, or it was restored to its full form
-            // for a while. Behind that other connection it would end too late, so it gets a timer
-            // of its own.
+            // The queue is ordered by the end of TIME-WAIT, and the timer of the queue follows this
+            // order. This connection ends earlier than another that is already in the queue. Its
+            // TIME-WAIT is shorter, or it was restored to its full form for a while. At the back of
+            // the queue it would end too late, so it gets a timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
@@ -71,8 +71,8 @@ impl Stack {
         if self.time_wait.skipped < self.time_wait.len() {
             return self.timers.arm(TcpTimer::Queue, now);
         }
-        // The queue contains no more records, so its timer is not armed. The next record that is
-        // added arms it.
+        // The queue contains no record, so its timer is not armed. It is armed when a record is
+        // added.
         self.time_wait.skipped = 0;
         self.time_wait.latest = Instant::ZERO;
     }
@@ -89,9 +89,9 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer expires early enough for the deadline of a connection. This is the timer
-    /// of the connection, or for an orphan in TIME-WAIT possibly the timer of the queue. Panics if
-    /// there is no such timer.
+    /// Checks that a timer expires no later than the deadline of a connection. This can be the
+    /// timer of the connection or, if the connection is an orphan in TIME-WAIT, the timer of the
+    /// queue. Panics if there is no such timer.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

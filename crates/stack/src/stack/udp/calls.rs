@@ -68,8 +68,8 @@ impl Stack {
         let socket = self.sockets.udp(handle)?;
         let binding = socket.binding;
         if socket.forwarded.is_some() {
-            // This socket belongs to a forwarded flow. Its peer cannot change, because the lookup
-            // table finds the socket by its peer.
+            // This socket belongs to a forwarded flow. The key of such a socket in the lookup table
+            // contains its peer, so the peer cannot change.
             return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
@@ -113,9 +113,9 @@ impl Stack {
         self.serving(interface, |stack| stack.send_datagram(now, handle, remote, data))
     }
 
-    /// Returns the number of the interface over which a socket's datagrams to `given` leave. For a
-    /// multicast group without a zone, this is the interface that the application has set for the
-    /// socket, if any.
+    /// Returns the number of the interface over which a socket's datagrams to `given` leave. If
+    /// `given` is a multicast group without a zone, and the application has set an interface for
+    /// multicast, returns that interface.
     pub(super) fn interface_of_datagrams(
         &self,
         handle: UdpHandle,
@@ -144,8 +144,9 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
-        // For a datagram that does not fit even into an empty send queue, the result must not be
-        // `WouldBlock`. The application would wait forever for the event that the queue has room.
+        // The send queue also limits the size of a datagram. For a datagram that does not fit even
+        // into an empty queue, the result must not be `WouldBlock`. The application would wait
+        // forever for the event that the queue has room.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
         let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);
@@ -195,8 +196,8 @@ impl Stack {
     }
 
     /// Removes and returns the most recent error about a sent datagram: an ICMP error, or a next
-    /// hop that did not answer address resolution. Returns `None` if there was no error since a
-    /// method last returned one.
+    /// hop that did not answer address resolution. Each error is returned only once, by this method
+    /// or by another. Returns `None` if there is no new error.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.
@@ -242,8 +243,9 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.fragmentation)
     }
 
-    /// Returns the known MTU of the path to the peer of a connected socket: the size of the largest
-    /// IP packet in bytes. Larger packets are sent in fragments, or refused.
+    /// Returns the MTU of the path to the peer of a connected socket, as far as the host knows it.
+    /// This is the maximum size of an IP packet in bytes. Larger packets are sent in fragments, or
+    /// refused.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`], or the reason why there is no path.
@@ -293,8 +295,9 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.type_of_service)
     }
 
-    /// Returns the address and port to which the socket is bound. If the socket is connected and
-    /// bound to all addresses, returns the source address of its packets to the peer instead.
+    /// Returns the local address and port of the socket. This is the address to which the socket is
+    /// bound. If it is bound to all addresses and connected, it is the source address of its
+    /// packets to the peer.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.

@@ -26,7 +26,7 @@ use linerate_units::Instant;
 use linerate_wire::dhcp::CLIENT_PORT;
 use linerate_wire::{IpHeader, Malformed, Protocol, Sum, UdpDatagram, UdpHeader};
 
-/// The source address and the size limits of datagrams to one destination.
+/// The source address of datagrams to one destination, and the limits of their size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     /// The source address of the datagrams.
@@ -38,8 +38,8 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Returns the maximum number of data bytes in a datagram of a socket with this `fragmentation`
-    /// setting.
+    /// Returns the maximum number of data bytes in a datagram of a socket whose setting is
+    /// `fragmentation`.
     pub(crate) const fn limit(&self, fragmentation: Fragmentation) -> usize {
         match fragmentation {
             Fragmentation::AsNeeded | Fragmentation::ByRouters => self.largest,
@@ -135,8 +135,9 @@ impl Stack {
                 let destination = flow.hosts.remote();
                 self.path_mtus.note_reported(now, destination, mtu);
                 if fragmentation != Some(Fragmentation::Never) {
-                    // The socket permits fragmentation. Later datagrams can be sent in fragments
-                    // that fit the new path MTU, so the application gets no error.
+                    // The socket permits fragmentation, so the host sends later datagrams in
+                    // fragments that fit the new path MTU. The application need not know, and gets
+                    // no error.
                     return;
                 }
                 Error::MessageTooLong { limit: data_limit(mtu, destination) }
@@ -168,7 +169,8 @@ impl Stack {
                 data.len() <= to.unfragmented && socket.fragmentation != Fragmentation::ByRouters;
         }
         let is_group = remote.ip().is_multicast();
-        // No packet leaves with a TTL of zero (RFC 1122 §3.2.1.7).
+        // A unicast packet with a TTL of zero must not be sent (RFC 1122 §3.2.1.7), so zero counts
+        // as one. A multicast datagram with zero stays in this host.
         header.set_hops(if is_group { socket.multicast_hops } else { socket.hops.max(1) });
         header.set_type_of_service(socket.type_of_service);
         let ports = UdpHeader {
@@ -184,8 +186,9 @@ impl Stack {
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
         if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
-            // With multicast loopback, this host also receives the datagram. A copy that does not
-            // fit into the queue of local packets is dropped, as on a link whose queue is full.
+            // With multicast loopback, this host also receives the datagram. The copy for this host
+            // is dropped if it does not fit into the queue of local packets, as on a link whose
+            // queue is full.
             let kept = self.local.push_with(interface, header.length() + length, emit);
             self.counted.ip.out_discards += u64::from(!kept);
             self.local_ready.push(Sender::Replies);
@@ -250,8 +253,9 @@ impl Stack {
 
     /// Checks that a socket with this binding may send to `remote`, which must not be an
     /// IPv4-mapped IPv6 address. Returns the source address and the size limits of datagrams to
-    /// `remote`. The last argument says whether the socket may send to broadcast addresses, and
-    /// whether it belongs to a forwarded flow.
+    /// `remote`. `broadcast` says whether the socket may send to broadcast addresses.
+    /// `is_forwarded` says whether it belongs to a forwarded flow, which may send from addresses of
+    /// other hosts.
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,

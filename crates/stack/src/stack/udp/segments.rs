@@ -73,10 +73,10 @@ impl Stack {
         Ok(())
     }
 
-    /// Receives the next datagram, and the datagrams behind it from the same sender, as long as
-    /// their size is that of the first datagram. The last datagram may be shorter. Copies as many
-    /// datagrams as fit to `into`, without gaps. If not even the first datagram fits, the rest of
-    /// its data is lost.
+    /// Receives the next datagram, and the datagrams behind it that have the same sender and the
+    /// same size. The final datagram may be shorter. Copies the data of all these datagrams to
+    /// `into` without gaps. Datagrams that do not fit stay in the queue, but if the first one does
+    /// not fit, the rest of its data is lost.
     ///
     /// # Errors
     /// The errors of [`Stack::udp_receive_from`].

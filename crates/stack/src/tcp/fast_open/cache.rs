@@ -9,7 +9,7 @@ use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// Time for which Fast Open is not tried after the first failure at a port.
+/// Time for which Fast Open is not tried after the first of consecutive failures at a server port.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Maximum number of times that consecutive failures double [`FIRST_PAUSE`], which limits the pause
@@ -35,8 +35,8 @@ struct Refusals {
 pub(crate) struct FastOpenCache {
     /// Cookies by local and server address. A cookie is valid for all ports of the server.
     servers: LruCache<Server>,
-    /// Failures by local address, server address and port. Servers and middleboxes may refuse Fast
-    /// Open at one port only.
+    /// Failures by local address, server address and server port. They are stored for each port,
+    /// because servers and middleboxes may refuse Fast Open at one port only.
     refusals: LruCache<Refusals>,
 }
 
@@ -62,8 +62,9 @@ impl FastOpenCache {
         })
     }
 
-    /// Updates the cache after a connection has tried Fast Open. `lesson` is the outcome: a cookie,
-    /// an MSS, a success or a failure. Returns the number of evicted entries.
+    /// Updates the cache after a connection has tried Fast Open. `lesson` is what the connection
+    /// has learned: a cookie, an MSS, a success or a failure. Returns the number of entries that
+    /// were evicted to make room.
     pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
         let (host, port) = (host_of(flow), port_of(flow));
         let mut evicted = 0;
@@ -157,7 +158,8 @@ mod tests {
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
-        // This SYN-ACK has no MSS option, so the cache keeps the MSS of an earlier connection.
+        // This SYN-ACK has no MSS option, so the cache keeps the MSS that an earlier SYN-ACK of the
+        // server contained.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -235,7 +237,7 @@ mod tests {
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
         // The cache remembers failures of at most four server ports. Here five different ports
-        // fail. The fifth of them, in the sixth call, evicts another.
+        // fail; port 1 fails twice. The failure of port 5, in the sixth call, evicts another port.
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let evicted = [1, 2, 3, 4, 1, 5]
             .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));

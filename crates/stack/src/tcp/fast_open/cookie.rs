@@ -3,8 +3,8 @@
 //! address.
 //!
 //! As in Linux, the hash is SipHash-2-4 over the addresses of client and server. The cookie
-//! contains the eight bytes of the hash in little-endian order. Hosts with equal keys accept each
-//! other's cookies.
+//! contains the eight bytes of the hash in little-endian order. Hosts with equal keys, including
+//! Linux hosts, accept each other's cookies.
 
 use crate::demux::flow::Hosts;
 use crate::keys::Keys;
@@ -12,8 +12,8 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 use siphasher::sip::SipHasher24;
 
-/// Time after which a generated key is replaced. The cookies of the old key remain valid for
-/// another period.
+/// Time after which a generated key is replaced. For another such period, cookies that were made
+/// with the replaced key are still valid.
 pub(crate) const PERIOD: Duration = Duration::from_secs(3_600);
 
 /// Fast Open keys that the application sets, because several hosts share one address (RFC 7413

@@ -13,7 +13,8 @@ pub(crate) struct LruCache<T> {
     table: Demux,
     entries: Vec<(Flow, T)>,
     links: Links,
-    /// The entries in the order of their last use. The most recently used entry is at the back.
+    /// The entries in the order of their most recent use. The entry that was not used for the
+    /// longest time is at the front, and is evicted first.
     order: List,
     limit: usize,
 }

@@ -1,11 +1,11 @@
 //! The limit of pending Fast Open connections of a listener (RFC 7413 §4.2.2).
 //!
 //! An attacker with a stolen cookie can open connections from the address of another host, so the
-//! number of pending handshakes is limited. The real owner of the address resets these connections,
-//! because it has not sent their SYNs. A reset connection counts towards the limit for another
-//! minute; otherwise the listener would admit a flood as fast as resets arrive (RFC 7413 §5.1). A
-//! listener that sends SYN cookies admits no Fast Open connections, because it is probably under a
-//! SYN flood.
+//! number of connections in the handshake is limited. The real owner of the address resets these
+//! connections, because it has not sent their SYNs. A connection still counts towards the limit for
+//! a minute after it was reset. Otherwise the attacker could open new connections as fast as resets
+//! arrive (RFC 7413 §5.1). A listener that sends SYN cookies admits no Fast Open connections,
+//! because it is probably under a SYN flood.
 
 use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};
@@ -14,7 +14,8 @@ use linerate_wire::FastOpenCookie;
 /// Time for which a connection still counts towards the limit after it was reset.
 const RESET_LIFETIME: Duration = Duration::from_secs(60);
 
-/// The pending Fast Open connections of a listener.
+/// The Fast Open connections of a listener that count towards the limit: those in the handshake,
+/// and those that were reset recently.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Number of Fast Open connections whose handshake is in progress (PendingFastOpenRequests, RFC
@@ -58,10 +59,10 @@ impl Pending {
 /// The way in which a listener answers a SYN that may use Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Answer by a handshake without Fast Open. The SYN-ACK carries the cookie, if any, for later
-    /// connections.
+    /// Answer by a handshake without Fast Open. The SYN-ACK carries the cookie, if any, which the
+    /// client can use for later connections.
     Ordinary(Option<FastOpenCookie>),
-    /// Use Fast Open: accept the data of the SYN. The SYN-ACK carries the cookie, if any, which
-    /// replaces the client's older cookie.
+    /// Use Fast Open: accept the data of the SYN. If the client's cookie was made with the previous
+    /// key, the SYN-ACK carries a new cookie, which replaces it.
     Fast(Option<FastOpenCookie>),
 }

@@ -15,8 +15,8 @@ use linerate_units::{Duration, Instant};
 ///
 /// A SYN cookie stores the parameters of the SYN in numbers that the peer's acknowledgement
 /// returns, so that the listener needs no memory for them. SYN cookies have disadvantages. A lost
-/// SYN-ACK is not retransmitted, and the peer's MSS is rounded down to one of eight values. Without
-/// timestamps, the connection has no window scaling and no SACK.
+/// SYN-ACK is not retransmitted, and the peer's MSS is rounded down to one of eight values. If the
+/// peer does not use timestamps, the connection has no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
     /// Never. If the SYN queue is full, a new SYN replaces the oldest half-open connection.
@@ -24,7 +24,7 @@ pub enum SynCookies {
     /// Only while the SYN queue is full.
     #[default]
     UnderPressure,
-    /// Always. No SYN is stored.
+    /// Always, so that no SYN is stored in the SYN queue.
     Always,
 }
 
@@ -34,7 +34,8 @@ pub enum SynCookies {
 pub struct ListenStatistics {
     /// Present number of half-open connections, in the SYN queue.
     pub half_open: usize,
-    /// Present number of connections that wait in the accept queue.
+    /// Present number of connections in the accept queue, which wait until the application accepts
+    /// them.
     pub acceptable: usize,
     /// Number of SYNs that were stored as half-open connections.
     pub syns_kept: u64,
@@ -51,10 +52,11 @@ pub struct ListenStatistics {
     pub cookies_sent: u64,
     /// Number of connections that were opened by an acknowledgement with a valid SYN cookie.
     pub cookies_taken: u64,
-    /// Number of acknowledgements without a valid SYN cookie that arrived while cookies were
-    /// outstanding. Their cookies were forged or had expired.
+    /// Number of acknowledgements that belong to no connection and contain no valid SYN cookie,
+    /// although cookies sent recently could still be valid. Their cookies were forged or had
+    /// expired.
     pub cookies_refused: u64,
-    /// Number of SYN cookies that were used a second time.
+    /// Number of acknowledgements that were refused because their SYN cookie had already been used.
     pub cookies_replayed: u64,
     /// Number of connections that were opened by TCP Fast Open.
     pub opened_fast: u64,
@@ -102,9 +104,10 @@ pub struct ListenOptions {
     /// of the SYN before the handshake completes. A duplicate of the SYN can later open a second
     /// connection, so requests must be idempotent (RFC 7413 §6.1).
     pub fast_open: Option<usize>,
-    /// Time after the SYN for which the listener ignores an acknowledgement without data, so that
-    /// the handshake completes only when data arrive (`TCP_DEFER_ACCEPT` of Linux). `None`
-    /// completes the handshake at once. A handshake with a SYN cookie always completes at once.
+    /// Time after the SYN for which the listener ignores an acknowledgement without data. In this
+    /// time, the handshake completes only when data arrive (`TCP_DEFER_ACCEPT` of Linux). `None`
+    /// completes the handshake at the first acknowledgement, and so does every handshake with a SYN
+    /// cookie.
     pub defer_accept: Option<Duration>,
     /// Whether a listener at `::` excludes IPv4 (`IPV6_V6ONLY`). If false, the listener accepts
     /// connections over both IP versions, and shows IPv4 addresses to the application as
@@ -138,7 +141,7 @@ pub(crate) struct Listener {
     /// The accept queue: connections that wait to be accepted, oldest first. Invariant: at most
     /// [`ListenOptions::backlog`] connections.
     pub(crate) acceptable: List,
-    /// Time at which the last SYN cookie was sent; `None` if no cookie was sent yet.
+    /// Time at which the most recent SYN cookie was sent; `None` if no cookie was sent yet.
     pub(crate) cookie_sent: Option<Instant>,
     /// Pending Fast Open connections.
     pub(crate) pending: Pending,
@@ -146,7 +149,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Returns whether the SYN queue is full.
+    /// Returns whether the SYN queue has no room for another half-open connection.
     pub(crate) const fn is_full(&self) -> bool {
         self.half_open.len() >= self.options.syn_backlog
     }

@@ -27,12 +27,12 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, TcpOptions, Timestamps};
 use siphasher::sip::SipHasher24;
 
 /// Length of a period, in which all cookies have the same key. A cookie is valid in its own period
-/// and in the next period, so that a peer has at least a minute to answer.
+/// and in the next period. A peer thus has at least a minute to answer.
 pub(crate) const PERIOD: Duration = Duration::from_secs(64);
 
 /// The MSS values that a cookie can store, in bytes. The peer's MSS is rounded down to one of these
-/// values. They suit the smallest peer MSS that a connection uses, the default MSS, and the MTUs of
-/// tunnels, PPPoE, Ethernet and jumbo frames.
+/// values. They are the smallest peer MSS that a connection uses, the default MSS, and values for
+/// the MTUs of tunnels, PPPoE, Ethernet and jumbo frames.
 const SIZES: [u16; 8] = [48, 536, 1_220, 1_300, 1_380, 1_440, 1_460, 8_960];
 
 /// MSS in bytes of a peer whose SYN has no MSS option (RFC 9293 MUST-15).
@@ -44,7 +44,8 @@ const OPTION_BITS: u32 = 63;
 /// most 14 (RFC 7323 §2.3).
 const NO_SCALING: u8 = 15;
 
-/// Number of slots for recently used cookies. A remembered cookie is not accepted again.
+/// Number of slots for cookies that were used. A cookie whose hash is still in its slot is not
+/// accepted a second time.
 const REPLAY_SLOTS: usize = 4_096;
 
 /// The options of a SYN that are stored in six bits of the timestamp.
@@ -78,8 +79,8 @@ pub(crate) struct StoredSyn {
     irs: SeqNum,
     /// Index in [`SIZES`] of the largest size up to the peer's MSS.
     size: u8,
-    /// Options stored in the timestamp; `None` if timestamps are not used. The connection then uses
-    /// none of these options, because the cookie has no room for them.
+    /// Options stored in the timestamp; `None` if timestamps are not used. The cookie itself has no
+    /// room for these options, so without timestamps the connection uses none of them.
     extras: Option<CookieOptions>,
 }
 
@@ -106,8 +107,8 @@ impl StoredSyn {
     }
 
     /// Returns a timestamp offset such that the low bits of the timestamp at `now` are the option
-    /// bits. This offset is at most 63 ms below `offset`, which the later connection uses. The
-    /// timestamps of that connection are thus never earlier than that of the SYN-ACK.
+    /// bits. The later connection uses `offset`, and this offset is at most 63 ms below it. So the
+    /// timestamps of the connection are never earlier than that of the SYN-ACK.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
         #[allow(
@@ -143,9 +144,10 @@ impl StoredSyn {
         })
     }
 
-    /// Reconstructs the SYN, and writes its options into `field`. Ports, window and timestamp are
-    /// copied from `like`, a segment of the peer: the acknowledgement, or the SYN itself.
-    /// `is_accurate` says whether the SYN requested accurate ECN.
+    /// Reconstructs the SYN from the stored part, and writes its options into `field`. Ports,
+    /// window and timestamp are copied from `like`, another segment of the peer: the
+    /// acknowledgement that contains the cookie, or the SYN itself. `is_accurate` says whether the
+    /// SYN requested accurate ECN.
     pub(crate) fn syn<'a>(
         &self,
         like: &Segment<'_>,
@@ -203,8 +205,8 @@ pub(crate) struct SynCookieIssuer {
     /// The keyed hashes of two periods, the current and the previous one. Each is stored with the
     /// number of its period, at the index that the low bit of this number gives.
     hashers: [Option<(u64, SipHasher24)>; 2],
-    /// Hashes of recently used cookies. Each hash is at the index that its low bits give. Empty
-    /// until a cookie is used.
+    /// Hashes of recently used cookies. The low bits of a hash determine its index. The vector is
+    /// empty until a cookie is used.
     taken: Vec<u64>,
 }
 
@@ -241,8 +243,9 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Notes that a cookie is used. Returns false if the same cookie was used before and is still
-    /// in `taken`. A cookie stays there until another used cookie takes its slot.
+    /// Notes that a cookie is used. Returns false if this cookie was used before, and its hash is
+    /// still in `taken`. The hash stays there until another used cookie with equal low bits
+    /// replaces it.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
@@ -258,8 +261,8 @@ impl SynCookieIssuer {
         self.hasher(period).hash(&key[..length])
     }
 
-    /// Returns the keyed hash of a period. The key of a period is derived only once, so that making
-    /// a cookie costs one hash.
+    /// Returns the keyed hash of a period. Derives the key of the period only once, so that each
+    /// cookie costs one hash in place of three.
     fn hasher(&mut self, period: u64) -> SipHasher24 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();

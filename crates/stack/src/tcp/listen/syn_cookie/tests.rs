@@ -73,9 +73,8 @@ proptest! {
         let flow = Flow::new(at(1), at(2));
         let read = |segment: &Segment<'_>| issuer().read(after(1_000), &flow, segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
-        // With probability 2^-24, an acknowledgement with a changed bit is valid by chance. The
-        // inputs are random, so the test could fail for this reason, but this is too rare to
-        // matter.
+        // An acknowledgement with a changed bit is valid by chance with probability 2^-24. The test
+        // would then fail for a random input, but this is too rare to matter.
         prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
         prop_assert_eq!(read(&Segment { seq: other(unchanged.seq), ..unchanged }), None);
     }
