@@ -1,4 +1,4 @@
-//! Replays the corpus of the fuzz target that delivers segments to a connection.
+//! Replays the stored inputs of a fuzz target. The target delivers segments to a connection.
 
 use linerate_testkit::fuzz::{replay, segments_into_a_connection};
 use std::path::Path;

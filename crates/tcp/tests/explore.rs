@@ -1,4 +1,5 @@
-//! Runs 120 random test cases. `cargo xtask explore` runs further cases, for as long as requested.
+//! Runs 120 test cases with random parameters. `cargo xtask explore` runs other cases, for as long
+//! as requested.
 
 use linerate_testkit::explore::{Case, Coverage};
 

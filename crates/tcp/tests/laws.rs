@@ -1,6 +1,6 @@
-//! Property tests. Over any network, and however applications write and read, exactly the written
-//! bytes are read, in order. The test kit also checks that the fast path and the slow path process
-//! each segment alike.
+//! Property tests of transfers. Whatever the network does, and in whatever sizes the applications
+//! write and read, exactly the written bytes are read, in their order. The test kit also checks
+//! that the fast path and the slow path process each segment alike.
 
 use linerate_tcp::{
     Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Path, PathSearch, Profile, State,
@@ -17,8 +17,8 @@ struct Flow {
     read_size: usize,
 }
 
-/// Returns the byte at a position of the stream. Bytes at the distance of usual packet and buffer
-/// sizes differ, so that misplaced data is detected.
+/// Returns the byte at a position of the stream. Two bytes whose distance is a usual packet or
+/// buffer size differ. So data that is displaced by this distance is detected.
 fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
@@ -106,8 +106,9 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
     assert_eq!(pair.server().state(), State::Closed);
 }
 
-/// Runs a transfer over a network that may be too lossy, or that fails after `segments` segments.
-/// Each endpoint either receives all data and the end of the stream, or reports an error.
+/// Runs a transfer over a network that may lose too many segments, and that loses all after the
+/// first `segments` segments. Each endpoint must either receive all data and the end of the stream,
+/// or report an error.
 fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
     let mut sent = 0_u32;
     pair.set_filter(move |_, _, _| {
@@ -122,7 +123,7 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
             break;
         }
     }
-    // If no SYN has reached the server, no server connection exists, so only the client is checked.
+    // The server has no connection if no SYN has reached it. Only the client is checked then.
     for end in [&client, &server]
         .into_iter()
         .filter(|end| end.side == End::Client || pair.server.is_some())
@@ -212,7 +213,7 @@ proptest! {
     }
 
     /// RFC 7413: the server may accept data on the SYN or refuse it, and the SYN may be lost. In
-    /// each case, the bytes arrive once and in order.
+    /// each case, the written bytes are read once and in order.
     #[test]
     fn every_byte_arrives_when_the_first_come_with_the_syn(
         client in config(profile()),
@@ -236,8 +237,8 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // Only keep-alive detects that the peer is gone if an endpoint has nothing more to send,
-        // because no retransmission times out.
+        // An endpoint that has nothing more to send has no retransmission timeout. Only keep-alive
+        // then detects that the peer is gone.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -261,8 +262,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// The connection keeps the payload of a large in-order segment in the link's buffer, and
-    /// copies out-of-order data. Both must yield the written bytes.
+    /// The payload of a large in-order segment stays in the link's buffer, to which the connection
+    /// refers. Out-of-order data is copied. In both cases, the written bytes must be read.
     #[test]
     fn every_byte_arrives_over_a_path_of_large_packets(
         client in config(profile()),
@@ -276,7 +277,8 @@ proptest! {
         converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
-    /// At some time, the path begins to drop large segments, for a while or for ever.
+    /// At some time, the path begins to drop large segments, either for a while or until the end.
+    /// All bytes must nevertheless arrive.
     #[test]
     fn every_byte_arrives_over_a_path_that_drops_long_segments(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -304,8 +306,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// A router marks segments instead of dropping them. Nothing is retransmitted, except bytes
-    /// that have probed a closed window.
+    /// A router marks segments instead of dropping them. So nothing is retransmitted, except bytes
+    /// that were sent as window probes.
     #[test]
     fn every_byte_arrives_over_a_router_that_marks_every_nth_segment(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -336,9 +338,8 @@ proptest! {
 
     #[test]
     fn a_clean_network_needs_no_retransmission(
-        // With different profiles, retransmissions would occur: the 1988 profiles delay
-        // acknowledgements for longer than the minimum RTO of the modern profile. So both endpoints
-        // have one profile.
+        // Both endpoints have one profile. Otherwise retransmissions would occur: the BSD profiles
+        // delay acknowledgements for longer than the minimum RTO of the modern profile.
         (client, server) in profile().prop_flat_map(|profile| {
             (config(Just(profile)), config(Just(profile)))
         }),
@@ -349,7 +350,8 @@ proptest! {
         let network = Network::clean(Duration::from_millis(3));
         let mut pair = Connections::new(&client, &server, network, seed);
         converse(&mut pair, &up, &down);
-        // Nothing may be retransmitted, except bytes that were sent to probe a closed window.
+        // Nothing is lost, so nothing may be retransmitted, except bytes that were sent as window
+        // probes.
         for side in [End::Client, End::Server] {
             let statistics = pair.end(side).statistics().clone();
             prop_assert_eq!(statistics.retransmission_timeouts, 0);

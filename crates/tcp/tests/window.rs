@@ -1,4 +1,5 @@
-//! Tests transfers with socket buffers of every size from one packet to seventeen packets.
+//! Tests of transfers with socket buffers from one to seventeen packets, in every combination of
+//! the two sizes.
 
 use linerate_tcp::{Config, Profile};
 use linerate_testkit::{Connections, End, Network};
@@ -35,7 +36,7 @@ fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
 }
 
 /// Jacobson's experiment of 1988 in virtual time: one transfer for every pair of a send buffer and
-/// a receive buffer. No transfer may wait for a timer, so each transfer takes at most one round
+/// a receive buffer. No transfer may wait for a timer. Then each transfer takes at most one round
 /// trip per packet.
 #[test]
 fn no_pair_of_buffers_waits_for_a_timer() {

@@ -9,8 +9,8 @@ use linerate_tcp::{
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
-/// A configuration that requests AccECN. Timestamps and window scaling are off, so that segments
-/// carry few other options.
+/// A configuration that requests AccECN. Timestamps and window scaling are off, so that these
+/// options do not take up space in segments.
 const REQUEST: Config = Config {
     accurate_ecn: EcnRule::Request,
     timestamps: false,
@@ -20,8 +20,8 @@ const REQUEST: Config = Config {
 const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
 
 const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
-/// A SYN-ACK that accepts AccECN. Its ACE field reports that our SYN arrived as Not-ECT. Its AccECN
-/// option carries all byte counters.
+/// A SYN-ACK that accepts AccECN. Its ACE field (here the flag CWR) reports that our SYN arrived as
+/// Not-ECT. Its AccECN option carries the initial values of all byte counters.
 const YES: &str = "SW. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =1,0,1";
 
 /// Returns a connection that we have opened with AccECN. Its segments have 1,000 bytes.
@@ -98,8 +98,8 @@ fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack(
     }
 }
 
-/// RFC 9768, table 2: the flags of the SYN-ACK select AccECN, RFC 3168 or no ECN. A combination of
-/// flags that the table does not define selects AccECN (§3.1.3).
+/// RFC 9768, table 2: a client has requested AccECN. The flags of the SYN-ACK then select AccECN,
+/// RFC 3168 or no ECN. Flags that the table does not define select AccECN (§3.1.3).
 #[test]
 fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
@@ -127,7 +127,8 @@ fn every_other_syn_ack_selects_the_mode_of_table_2() {
     }
 }
 
-/// RFC 9768 §3.1.2: if the peer supports only RFC 3168, the connection uses RFC 3168.
+/// RFC 9768 §3.1.2: if the peer accepts only classic ECN (RFC 3168), the connection uses classic
+/// ECN, although our SYN requested AccECN.
 #[test]
 fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     let mut host = Script::connect(&REQUEST);
@@ -144,8 +145,8 @@ fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     host.expect("PW. 11:21(10) ack 2001");
 }
 
-/// RFC 9768 §3.1.4.1: the first two SYNs request AccECN, and later SYNs request no ECN. All SYNs
-/// have equal sequence numbers, and none requests RFC 3168.
+/// RFC 9768 §3.1.4.1: the first two SYNs request AccECN, and later SYNs request no ECN. No SYN
+/// requests RFC 3168.
 #[test]
 fn a_request_is_repeated_once_and_then_omitted() {
     let mut host = Script::connect(&REQUEST);
@@ -159,8 +160,8 @@ fn a_request_is_repeated_once_and_then_omitted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
 }
 
-/// RFC 9768 §3.2.3.2.2 and §3.1.5: the first repetition of a SYN-ACK has no AccECN option. The
-/// second repetition has no ECN flags either. Data is Not-ECT after that.
+/// RFC 9768 §3.2.3.2.2, §3.1.5: the SYN-ACK is lost twice. Its first repetition omits the AccECN
+/// option. The second repetition also omits the ECN flags, and all later data is Not-ECT.
 #[test]
 fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -174,8 +175,8 @@ fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     host.expect("6. 989:989(0) ack 1001");
 }
 
-/// RFC 9768 §3.1.4.2, §3.1.5: the first SYN determines the mode of the connection. A later SYN may
-/// lack the request, and is then answered in the mode of the first SYN.
+/// RFC 9768 §3.1.4.2, §3.1.5: the first SYN determines the ECN mode of the connection. A repeated
+/// SYN may lack the request, but the SYN-ACK that answers it still has the flags of this mode.
 #[test]
 fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -196,7 +197,8 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(!host.connection.information().ecn);
 }
 
-/// RFC 9768 §3.1.5: the second SYN must not request a mode that the first SYN did not request.
+/// RFC 9768 §3.1.5: a repeated SYN must not request another ECN mode than the first SYN did. If it
+/// does, the connection is reset.
 #[test]
 fn a_peer_that_requests_both_modes_is_reset() {
     for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
@@ -214,8 +216,8 @@ fn a_peer_that_requests_both_modes_is_reset() {
     host.expect("SE. 0:0(0) ack 1");
 }
 
-/// RFC 9768 §3.1.5: the second SYN may repeat the request of the first, or request nothing. Neither
-/// is a contradiction, so the connection is not reset.
+/// RFC 9768 §3.1.5: a repeated SYN may have the ECN request of the first SYN, or no ECN request. In
+/// neither case is the connection reset.
 #[test]
 fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
@@ -235,8 +237,8 @@ fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     host.expect("SEW 0:0(0)");
 }
 
-/// RFC 9768 §3.1.5: once a SYN-ACK has determined the mode, later SYNs and SYN-ACKs do not change
-/// it, even if their flags would select another mode.
+/// RFC 9768 §3.1.5: the first SYN-ACK determines the ECN mode. Flags of later SYNs and SYN-ACKs do
+/// not change it.
 #[test]
 fn flags_of_later_syns_are_ignored() {
     let mut host = client(&REQUEST);
@@ -249,7 +251,8 @@ fn flags_of_later_syns_are_ignored() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// RFC 9768 §3.1.2: each endpoint answers the SYN of the other endpoint with a SYN-ACK.
+/// RFC 9768 §3.1.2: in a simultaneous open, each endpoint answers the other's SYN with a SYN-ACK,
+/// whose flags accept the request of that SYN.
 #[test]
 fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     let mut host = Script::connect(&REQUEST);
@@ -261,8 +264,8 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 
-    // The flags in the peer's SYN-ACK have other meanings than an ACE counter (§3.2.2), so no mark
-    // is counted.
+    // In the SYN-ACK, the flags AE, CWR and ECE are no counter of marks (§3.2.2), so no mark is
+    // counted.
     assert_eq!(counts(&host).delivered, 0);
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
@@ -271,8 +274,9 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.2.1: the pure ACK of the SYN-ACK precedes the first data, and its ACE field
-/// reports only the codepoint of the SYN-ACK. Each repeated SYN-ACK is acknowledged in this way.
+/// RFC 9768 §3.2.2.1: the SYN-ACK is acknowledged by a pure ACK, even if data waits to be sent. The
+/// ACE field of this ACK reports only the codepoint of the SYN-ACK. Repeated SYN-ACKs are
+/// acknowledged in this way, too.
 #[test]
 fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     let mut host = Script::connect(&REQUEST);
@@ -290,8 +294,8 @@ fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. If a SYN-ACK with a mark is repeated,
-/// and the repetition is marked too, only one mark is counted.
+/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. If a SYN-ACK and its repetition both
+/// arrive with a mark, only one mark is counted.
 #[test]
 fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
@@ -312,8 +316,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // The peer now reports a mark on our SYN or SYN-ACK, so our endpoint reduces its window. A mark
-    // on the SYN-ACK is also counted (table 4), but a mark on the SYN is not.
+    // Here the peer reports a mark on our SYN or on our SYN-ACK. In both cases, our endpoint
+    // reduces its window. Only the mark on the SYN-ACK is also counted (table 4).
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -325,9 +329,9 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
 }
 
-/// RFC 9768 §3.2.2.3: an endpoint sends Not-ECT if the path has changed the codepoint of its SYN or
-/// SYN-ACK. It still reports marks on received segments, and responds to marks that the peer
-/// reports.
+/// RFC 9768 §3.2.2.3: the path has changed the ECN codepoint of the SYN or SYN-ACK. Our endpoint
+/// then sends only Not-ECT. It still reports marks on received segments, and responds to marks that
+/// the peer reports.
 #[test]
 fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
@@ -348,9 +352,9 @@ fn a_path_that_changes_codepoints_only_ends_marking() {
     }
 }
 
-/// RFC 9768 §3.2.2.1, table 4, note 1: the value zero is invalid in the acknowledgement of a
-/// SYN-ACK, so something on the path has changed the flags. The server then sends Not-ECT and
-/// ignores the ACE field, but still reports marks.
+/// RFC 9768 §3.2.2.1, table 4, note 1: the ACK of a SYN-ACK has an ACE field of zero. This value is
+/// invalid, so the path has changed the flags. The server then sends Not-ECT and ignores the ACE
+/// field, but still reports marks.
 #[test]
 fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -364,8 +368,8 @@ fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports
     host.expect("6. 4001:4001(0) ack 1001");
 }
 
-/// RFC 9768 §3.2.2.1: in a segment with data or SACK blocks, the ACE field is the counter of marks,
-/// and not the codepoint of the SYN-ACK.
+/// RFC 9768 §3.2.2.1: here the handshake ends with a segment that carries data or SACK blocks. The
+/// ACE field of such a segment is the counter of marks, and not the codepoint of the SYN-ACK.
 #[test]
 fn data_that_ends_the_handshake_carries_the_counter() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -373,9 +377,9 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // RFC 9768 §3.2.2.4: on data, the first ACE value has no special meaning, not even if it is
-    // zero. It is decoded as the counter of marks: zero is three more than the initial value of
-    // five, modulo eight.
+    // RFC 9768 §3.2.2.4: on a segment with data, an ACE field of zero is valid, even if it is the
+    // first. It is decoded as the counter of marks, which starts at five. Modulo eight, zero means
+    // three marks.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");
@@ -383,7 +387,7 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     assert_eq!((counts(&host).delivered, sends(&mut host, 1_000)), (3, vec![Ecn::Ect0]));
 }
 
-/// RFC 9768 §3.2.2.2: every segment in either direction carries the current counter.
+/// RFC 9768 §3.2.2.2: every segment that we send carries the current counter of received marks.
 #[test]
 fn every_segment_carries_the_current_counter() {
     let mut host = server(&ACCEPT);
@@ -398,7 +402,8 @@ fn every_segment_carries_the_current_counter() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // The acknowledgement that answers a segment outside the window also carries the counter.
+    // A segment outside the window is answered by an acknowledgement, which carries the counter
+    // like any other segment.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
@@ -429,8 +434,8 @@ fn no_gso_frame_is_sent_while_the_counter_contains_cwr() {
     assert_eq!(counters_with_frames, [5, 0, 1, 4]);
 }
 
-/// RFC 9768 §3.2: a mark counts if its segment passes the checks of RFC 9293 and RFC 5961. This
-/// includes marks on duplicates and pure ACKs.
+/// RFC 9768 §3.2: a mark is counted only if its segment passes the checks of RFC 9293 and RFC 5961.
+/// Marks on acceptable duplicates and pure ACKs count.
 #[test]
 fn only_packets_that_are_acceptable_are_counted() {
     let mut host = server(&ACCEPT);
@@ -451,8 +456,8 @@ fn only_packets_that_are_acceptable_are_counted() {
     host.take_sent();
 }
 
-/// RFC 9768 §3.2.2.5.1: the first mark after unmarked data is acknowledged at once. Of the marks
-/// that follow directly, every second one is.
+/// RFC 9768 §3.2.2.5.1: the first mark after unmarked data is acknowledged at once. While further
+/// segments are marked, every second mark is acknowledged at once.
 #[test]
 fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
@@ -466,8 +471,9 @@ fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     host.expect("0. 1:1(0) ack 401");
 }
 
-/// RFC 9768 §3.2.2.5.1: if marked segments carry no data, the third mark causes an acknowledgement.
-/// This acknowledgement has no SACK blocks, so that it does not look like a duplicate ACK.
+/// RFC 9768 §3.2.2.5.1: if only pure ACKs are marked, every third mark is acknowledged. This
+/// acknowledgement omits SACK blocks, because with them the peer would take it for a duplicate ACK
+/// that reports a loss.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     for mut host in [server(&ACCEPT), client(&REQUEST)] {
@@ -489,8 +495,8 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.1: the path may pass the AccECN option on pure ACKs, but not on data segments.
-/// The first data segment therefore carries the option as well, as a test of the path.
+/// RFC 9768 §3.2.3.2.1: pure ACKs with the AccECN option have arrived, but the path may still drop
+/// data segments with the option. To test this, our first data segment carries the option.
 #[test]
 fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
@@ -503,8 +509,8 @@ fn the_first_data_tests_the_path_with_the_option() {
     host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
-/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: the response to a mark is the response to a loss, but without
-/// the CWR flag.
+/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: a mark reduces the window as a loss does, at most once per
+/// window of data. In contrast to classic ECN, the CWR flag is not set in response.
 #[test]
 fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -542,8 +548,8 @@ fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
 }
 
 /// RFC 9768 §3.2.2.2, appendix A.1: acknowledgements may arrive in another order than they were
-/// sent. The counter of an acknowledgement is ignored if a later acknowledgement has already
-/// arrived. Otherwise, its lower value would look like a counter that has wrapped.
+/// sent. An acknowledgement that was sent before another, but arrives after it, has a lower
+/// counter. This must not be taken for a counter that has wrapped, so it is ignored.
 #[test]
 fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
@@ -556,13 +562,14 @@ fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     assert_eq!(counts(&host).delivered, 2);
     host.send("7. 1:1(0) ack 6001");
     assert_eq!(counts(&host).delivered, 2);
-    // A SACK block that no earlier acknowledgement had shows that the feedback is new.
+    // The acknowledgement number has not advanced. The SACK block is new, however, so this
+    // acknowledgement was sent after all others, and its counter is used.
     host.send("0. 1:1(0) ack 6001 sack 8001-9001");
     assert_eq!(counts(&host).delivered, 3);
 }
 
-/// If two acknowledgements have equal acknowledgement numbers, the one with the later timestamp has
-/// the newer counter.
+/// If two acknowledgements have equal acknowledgement numbers, the one with the later timestamp was
+/// sent later. Its counter is used.
 #[test]
 fn a_newer_timestamp_marks_new_feedback() {
     let mut host = Script::connect(&Config { timestamps: true, ..REQUEST });
@@ -575,9 +582,9 @@ fn a_newer_timestamp_marks_new_feedback() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: here an acknowledgement of eight segments follows a mark, and
-/// its counter is unchanged. If the peer's options do not arrive, the counter is assumed to have
-/// wrapped, which means eight further marks.
+/// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: after a mark, an acknowledgement of eight segments has an
+/// unchanged counter. There were no further marks, or eight, so that the counter has wrapped. If
+/// the peer's AccECN options arrive, they decide. Otherwise eight marks are assumed.
 #[test]
 fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
@@ -591,17 +598,17 @@ fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
         host.send("6. 1:1(0) ack 1001");
         host.send("6. 1:1(0) ack 9001");
         assert_eq!(counts(&host).delivered, 1 + told, "{answer}");
-        // RFC 9768 §3.2.3.2.3: if the peer's first segments lacked the option, an option in a later
-        // segment is still accepted.
+        // RFC 9768 §3.2.3.2.3: so far, the segments of the peer may have lacked the option. An
+        // option that arrives later is nevertheless used.
         host.send("6. 1:1(0) ack 10001 ecn0 =1,9001,1");
         assert!(counts(&host).receives_options);
         assert_eq!(counts(&host).delivered_ce_bytes, 9_001);
     }
 }
 
-/// RFC 9768 §3.2.2.5.2: all data that was in flight when the mark was reported is acknowledged.
-/// Later, the counter is unchanged in an acknowledgement of nine segments. No mark is then more
-/// likely than eight marks, so no mark is counted.
+/// RFC 9768 §3.2.2.5.2: a mark was reported, and then all data in flight was acknowledged. An
+/// acknowledgement of nine later segments has an unchanged counter, which means no mark or eight
+/// marks. No mark is more likely, so none is counted.
 #[test]
 fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -619,8 +626,8 @@ fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// RFC 9768 §3.2.3.1: the option has a byte counter for each of ECT(0), CE and ECT(1). The growth
-/// of a counter is the number of our bytes that have arrived with its codepoint.
+/// RFC 9768 §3.2.3.1: the option has a byte counter for each of ECT(0), CE and ECT(1). A counter
+/// grows by the number of our bytes that have reached the peer with its codepoint.
 #[test]
 fn the_byte_counters_of_the_peer_are_processed() {
     let mut host = client(&REQUEST);
@@ -631,8 +638,8 @@ fn the_byte_counters_of_the_peer_are_processed() {
     assert_eq!((counts.delivered_e0_bytes, counts.delivered_e1_bytes), (300, 700));
 }
 
-/// RFC 9768 §3.2.3.2.4: a counter of zero in the first option shows that a middlebox has cleared
-/// the option.
+/// RFC 9768 §3.2.3.2.4: the counters of ECT(0) and ECT(1) start at one. If one of them is zero in
+/// the first option, a middlebox has cleared the option, so the peer's options are ignored.
 #[test]
 fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     for zeroed in ["0,0,1", "1,0,0"] {
@@ -658,8 +665,8 @@ fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     );
 }
 
-/// RFC 9768 §3.2.3.2.5: here the option reports marked bytes, while the ACE field reports no mark.
-/// Data is therefore sent as Not-ECT from then on.
+/// RFC 9768 §3.2.3.2.5: the option reports bytes that arrived with a mark, but the ACE field
+/// reports no mark. The feedback is unreliable, so all further data is sent as Not-ECT.
 #[test]
 fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     let mut host = server(&ACCEPT);
@@ -668,8 +675,8 @@ fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::NotEct; 2]);
 }
 
-/// RFC 9768 §3.2.3.2.1: a SYN is sent without the option, and an option on a received SYN is
-/// ignored.
+/// RFC 9768 §3.2.3.2.1: a SYN must not carry the option. We send none on a SYN, and ignore one on a
+/// received SYN.
 #[test]
 fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     let mut host = Script::connect(&REQUEST);
@@ -681,14 +688,14 @@ fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
 
     let mut host = client(&REQUEST);
     host.write(3_000);
-    // The option leaves less room for data in the first data segment. Later segments have no
-    // option.
+    // The first data segment carries the option, which leaves 12 bytes less for data. The second
+    // segment has no option.
     host.expect("5. 1:989(988) ack 1 ecn0 =1,0,1");
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
 
-/// RFC 9768 §3.2.3.2.2: a middlebox may drop data segments that carry the option. If the first data
-/// with the option is lost, its retransmission and all later segments omit the option.
+/// RFC 9768 §3.2.3.2.2: a middlebox may drop data segments that carry the option. If our first data
+/// segment with the option is lost, its retransmission and all later segments omit the option.
 #[test]
 fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     let mut host = client(&REQUEST);
@@ -700,13 +707,14 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
     assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
     assert!(!counts(&host).sends_options);
-    // We no longer send options, but the options that the peer sends are still processed.
+    // From now on, we send no options. Options that the peer sends are still processed.
     host.write(100);
     host.take_sent();
     host.send("5. 101:101(0) ack 201 ecn0 =101");
     assert_eq!(counts(&host).delivered_e0_bytes, 100);
 
-    // The loss of a later segment is not attributed to the option.
+    // Here the first data segment with the option has arrived. If a later segment is lost, the
+    // option is therefore not the cause, and we still send options.
     let mut host = client(&REQUEST);
     sends(&mut host, 5_000);
     host.send("5. 1:1(0) ack 989");
@@ -729,9 +737,9 @@ fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     assert!(!counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.3: when a byte counter begins to grow, the next two acknowledgements report it.
-/// While it continues to grow, only some acknowledgements do. The counter of marked bytes is an
-/// exception: every acknowledgement reports its growth.
+/// RFC 9768 §3.2.3.3: when a byte counter begins to grow, the next two acknowledgements carry the
+/// option. While the counter continues to grow, only some acknowledgements carry it. If the counter
+/// of CE bytes grows, however, every acknowledgement carries it.
 #[test]
 fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
@@ -757,8 +765,8 @@ fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     host.expect_nothing();
 }
 
-/// RFC 9768 §3.2.3.3: if space for TCP options is short, the AccECN option takes precedence over
-/// the third SACK block, but not over the first two.
+/// RFC 9768 §3.2.3.3: if space for TCP options is short, the AccECN option replaces the third SACK
+/// block. The first two SACK blocks are always sent.
 #[test]
 fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
@@ -779,8 +787,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
         let told = options.ecn.expect("marks are always reported");
         assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
         assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
-        // Three counters and two blocks do not fit beside timestamps, so the unchanged counter of
-        // ECT(0) is omitted.
+        // Beside timestamps, there is no room for three counters and two SACK blocks. The counter
+        // of ECT(0) has not changed, so it is omitted.
         host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
         let options = host.take_sent().pop().expect("an acknowledgement").says.options;
         let told = options.ecn.expect("another codepoint is reported");
@@ -792,8 +800,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     }
 }
 
-/// The AccECN option may displace SACK blocks from an acknowledgement. These blocks are sent on a
-/// second acknowledgement.
+/// If the AccECN option leaves no room for all SACK blocks, a second acknowledgement is sent with
+/// the blocks that did not fit.
 #[test]
 fn sack_blocks_displaced_by_the_option_are_reported_later() {
     let mut host =
@@ -818,8 +826,8 @@ fn sack_blocks_displaced_by_the_option_are_reported_later() {
     }
 }
 
-/// If the ACE field has changed, only the first segment with the new value misses header
-/// prediction. A CE mark on received data also causes only one miss.
+/// Header prediction expects the ACE field of the previous segment. A new value causes one miss,
+/// and further segments with this value hit. A CE mark on received data also causes only one miss.
 #[test]
 fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);
@@ -846,7 +854,7 @@ fn header_prediction_expects_the_ace_field() {
     assert!(host.connection.information().ecn_seen);
 }
 
-/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used.
+/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used, so marks are not counted.
 #[test]
 fn marks_are_not_counted_in_time_wait() {
     let mut host = server(&ACCEPT);
@@ -858,7 +866,8 @@ fn marks_are_not_counted_in_time_wait() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.3.2.1, §5.2: the counters do not include data on a SYN.
+/// RFC 9768 §3.2.3.2.1, §5.2: the byte counters and the counter of marks do not include data on a
+/// SYN.
 #[test]
 fn data_on_a_syn_is_not_counted() {
     let mut host = Script::accept_fast(
@@ -869,7 +878,8 @@ fn data_on_a_syn_is_not_counted() {
     host.read(100);
     host.write(100);
     host.expect("6S. 0:0(0) ack 101 ecn0 =1,0,1");
-    // Data is Not-ECT until the final ACK of the handshake shows that the client is in AccECN mode.
+    // Data is Not-ECT until the final ACK of the handshake arrives. This ACK shows that the client
+    // uses AccECN.
     assert_eq!(host.expect("P5. 1:101(100) ack 101").ecn, Ecn::NotEct);
     host.send("5. 101:101(0) ack 101");
     assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (0, 0));
@@ -908,7 +918,7 @@ fn a_connection_from_a_syn_cookie_has_the_mode_of_its_first_acknowledgement() {
     }
 }
 
-/// Absurd counters in the peer's feedback make its own connection slower, and have no other effect.
+/// A peer that sends absurd counters makes this connection slower, and has no other effect.
 #[test]
 fn absurd_counters_and_options_only_slow_the_connection_down() {
     let mut host = client(&REQUEST);
@@ -928,8 +938,8 @@ fn absurd_counters_and_options_only_slow_the_connection_down() {
     assert!(window(&host) < before);
 }
 
-/// A router marks segments instead of dropping them. Nothing is lost, and every mark is reported to
-/// the sender.
+/// A router marks segments instead of dropping them. No segment is lost, and the counters of the
+/// sender include every mark.
 #[test]
 fn every_mark_of_a_router_is_reported() {
     for congestion in CongestionName::ALL {
@@ -977,8 +987,8 @@ fn every_mark_of_a_router_is_reported() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.3: the path may drop options in only one direction. A peer whose options do
-/// not arrive may still receive ours.
+/// RFC 9768 §3.2.3.2.3: the path may drop options in one direction only. We therefore send options
+/// even if none arrive from the peer.
 #[test]
 fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -989,8 +999,9 @@ fn options_are_sent_to_a_peer_that_sends_none() {
     host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
 }
 
-/// RFC 9768 §3.2.3.2.4: if the options are zeroed, the ACE field is decoded as if the peer had sent
-/// no options.
+/// RFC 9768 §3.2.3.2.4: a middlebox has cleared the peer's options, so they are useless. The ACE
+/// field is then decoded as if the peer had sent no options: a counter that may have wrapped is
+/// assumed to have wrapped.
 #[test]
 fn zeroed_options_make_the_counter_ambiguous() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -1004,8 +1015,8 @@ fn zeroed_options_make_the_counter_ambiguous() {
     assert_eq!(counts(&host).delivered, 9);
 }
 
-/// RFC 9768 §3.2.2.5.1: each coalesced segment counts as marked, but the coalesced segments
-/// together cause only one acknowledgement.
+/// RFC 9768 §3.2.2.5.1: GRO has coalesced several marked segments. Each of them counts as a mark,
+/// but together they cause only one acknowledgement.
 #[test]
 fn coalesced_segments_count_individually() {
     let mut host = server(&ACCEPT);

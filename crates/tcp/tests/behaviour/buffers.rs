@@ -11,13 +11,14 @@ fn tuned() -> Config {
     Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
 }
 
-/// Opens a connection over a path with a round-trip time of 20 ms. The path can carry more than the
-/// initial window in a round trip.
+/// Opens a connection over a path with a round-trip time of 20 ms. The path carries more data per
+/// round trip than the initial size of the buffers.
 fn long_path(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(10)), 1).established()
 }
 
-/// Makes the client write and the server read for `span`. Returns the number of bytes transferred.
+/// Makes the client write and the server read for `span`. Returns the number of bytes that the
+/// server has received.
 fn transfer(pair: &mut Connections, span: Duration) -> u64 {
     let data = vec![7; 1 << 20];
     let end = pair.now + span;
@@ -49,7 +50,8 @@ fn a_size_that_was_chosen_stays() {
     let mut pair = long_path(&sizes);
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (100_000, 90_000));
-    // A size that the application sets on an open connection also ends the tuning of that buffer.
+    // After the application has set the size of a buffer on an open connection, this buffer is no
+    // longer tuned.
     let mut pair = long_path(&tuned());
     pair.client.set_send_buffer(50_000);
     pair.server().set_receive_buffer(60_000);
@@ -57,9 +59,9 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// An application whose write was not accepted in full gets an event when the buffer has room.
-/// Another write may use that room. Later acknowledgements therefore cause further events, until
-/// the buffer is empty.
+/// A write was not accepted in full, so an event reports when the buffer has room. Another write
+/// may use up this room at once. Therefore later acknowledgements cause further events, until the
+/// buffer is empty.
 #[test]
 fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
@@ -81,8 +83,8 @@ fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     assert_eq!(events_after(&mut host, ". 1:1(0) ack 5601"), []);
 }
 
-/// A tuned receive buffer grows with the bytes that the application reads, and not with the bytes
-/// that the peer sends.
+/// A tuned receive buffer grows with the number of bytes that the application reads. Bytes that the
+/// peer has sent, but the application has not read, do not enlarge it.
 #[test]
 fn an_application_that_reads_nothing_gets_no_larger_buffer() {
     let mut pair = long_path(&tuned());
@@ -126,8 +128,8 @@ fn the_round_trip_is_measured_on_predicted_segments() {
     assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// RFC 7323 §4.1: an echoed timestamp of zero may be a timestamp that we have never sent. It must
-/// not yield a sample of the round-trip time.
+/// RFC 7323 §4.1: a timestamp echo of zero may mean that no timestamp is echoed. The receiver's
+/// estimate of the round-trip time must not use it.
 #[test]
 fn an_echo_of_zero_is_not_a_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
@@ -165,8 +167,8 @@ fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
     let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
     let mut host = Script::established(&size, SYN_ACK);
     host.application(|connection, _| connection.set_receive_buffer(4_000));
-    // The window that was offered before the buffer was reduced remains valid, so data in it is
-    // accepted.
+    // The window of 10,000 bytes was offered before the buffer was reduced. The peer may still use
+    // all of it, so its data is accepted.
     for start in (1..10_001).step_by(1_000) {
         host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
     }
@@ -194,8 +196,8 @@ fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
 }
 
 /// A host with many short connections has many connections in TIME-WAIT, so these must not hold
-/// buffer memory. A connection that the application has released frees its memory at once, and any
-/// other after the usual idle time.
+/// buffer memory. If the application has released the connection, the memory is freed at the
+/// transition to TIME-WAIT. Otherwise it is freed after the usual idle time.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {
@@ -246,8 +248,8 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Out-of-order data is refused for lack of memory, like in-order data. No SACK block reports
-    // it.
+    // Out-of-order data is also refused if memory is lacking. The acknowledgement then has no SACK
+    // block for it, so the peer retransmits it.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

@@ -1,5 +1,5 @@
-//! Tests of closing (RFC 9293 §3.6): in every order of events, with losses, and with released
-//! connections.
+//! Tests of closing a connection (RFC 9293 §3.6): the order in which both endpoints close, losses
+//! of FINs, and connections that the application has released.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Error, Event, Refusal, State};
@@ -41,7 +41,8 @@ fn expect_end_after(host: &mut Script, span: Duration) {
     assert!(host.connection.is_released());
 }
 
-/// `TCP_LINGER2` sets the time for which a released connection stays in FIN-WAIT-2.
+/// `TCP_LINGER2`: after an application has released its connection, the connection stays in
+/// FIN-WAIT-2 for at most this time.
 #[test]
 fn the_orphan_timeout_is_set_by_the_application() {
     for (own, end) in [(Some(secs(5)), 5), (None, 60)] {
@@ -159,8 +160,8 @@ fn a_lost_fin_is_retransmitted() {
     host.expect("F. 1:1(0) ack 1");
     host.expect_after(ms(200), "F. 1:1(0) ack 1");
     host.expect_after(ms(400), "F. 1:1(0) ack 1");
-    // The peer closes simultaneously, and its FIN does not acknowledge ours. In CLOSING, our FIN is
-    // still retransmitted.
+    // Both endpoints close simultaneously: the peer's FIN does not acknowledge ours. The state is
+    // then CLOSING, in which our FIN is still retransmitted.
     host.send("F. 1:1(0) ack 1");
     host.expect(". 2:2(0) ack 2");
     host.expect_after(ms(800), "F. 1:1(0) ack 2");
@@ -213,8 +214,8 @@ fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew(
     }
 }
 
-/// RFC 5961 §7: two endpoints that disagree about sequence numbers must not answer each other's
-/// answers for ever.
+/// RFC 5961 §7: if two endpoints disagree about sequence numbers, each could answer the other's
+/// acknowledgements for ever. The number of such answers must therefore be limited.
 #[test]
 fn answers_to_empty_segments_beyond_the_fin_are_limited_in_time_wait() {
     let mut host = in_time_wait();
@@ -250,9 +251,9 @@ fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
     assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
 }
 
-/// RFC 6191: a new SYN usually ends TIME-WAIT because its sequence number is higher. A fast
-/// connection may have used even higher numbers than the new SYN has. In this case, only a later
-/// timestamp distinguishes the new SYN from an old duplicate.
+/// RFC 6191: a new SYN usually ends TIME-WAIT because its sequence number is higher. After a fast
+/// connection, however, the sequence number of the new SYN may be lower. Then only a later
+/// timestamp distinguishes the SYN from an old duplicate.
 #[test]
 fn a_new_syn_ends_time_wait_if_its_timestamp_is_later() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"));
@@ -280,7 +281,8 @@ fn closing_with_unread_data_resets_the_connection() {
     assert!(host.connection.is_released());
 }
 
-/// RFC 2525 §2.17: the reset shows the peer that not all of its data was read.
+/// RFC 2525 §2.17: if the application releases a connection with unread data, the peer gets a
+/// reset. It shows the peer that this data was not read.
 #[test]
 fn releasing_unread_data_resets_the_connection_even_when_both_directions_are_closed() {
     let mut host = established();
@@ -417,8 +419,8 @@ fn an_abort_sends_a_reset_and_discards_all_data() {
     host.expect_silence(secs(600));
 }
 
-/// RFC 9293 §3.10.5: whether an abort sends a reset depends on the state. Other pending output is
-/// not sent.
+/// RFC 9293 §3.10.5: whether an abort sends a reset depends on the state. Data and acknowledgements
+/// that wait to be sent are discarded.
 #[test]
 fn an_abort_resets_only_a_peer_that_waits_for_something() {
     let closed_by_peer = || {
@@ -483,8 +485,9 @@ fn a_connection_that_has_ended_has_nothing_in_flight() {
     }
 }
 
-/// RFC 9293 §3.10.5: the reset carries SND.NXT, the number that the peer expects next. The sequence
-/// number after the window probe would be beyond the peer's window.
+/// RFC 9293 §3.10.5: the reset carries SND.NXT as sequence number, which the peer expects. SND.NXT
+/// does not include the byte of the window probe. The number after this byte would be outside the
+/// peer's closed window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
     let mut host = established();
@@ -558,9 +561,10 @@ fn data_in_a_shut_down_direction_is_acknowledged_and_discarded() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 1337 §1: an old segment is acknowledged. The peer, which has lost the connection's state,
-/// answers with a reset. If the reset ended TIME-WAIT, the next old segment could be accepted by a
-/// new connection (hazard H1), confuse it (H2) or end it (H3).
+/// RFC 1337 §1: in TIME-WAIT, an old segment is acknowledged. The peer, which has lost the
+/// connection's state, answers with a reset. If this reset ended TIME-WAIT, later old segments
+/// could damage a new connection: they could be accepted by it (hazard H1), confuse it (H2) or end
+/// it (H3).
 #[test]
 fn a_reset_does_not_assassinate_time_wait() {
     let mut host = established();
@@ -574,8 +578,7 @@ fn a_reset_does_not_assassinate_time_wait() {
     assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::TimeWait);
-    // The reset has not ended TIME-WAIT: another old data segment is still answered by an
-    // acknowledgement.
+    // TIME-WAIT still lasts, because another old data segment is answered by an acknowledgement.
     host.send("P. 1:101(100) ack 1");
     host.expect(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(50));

@@ -1,11 +1,12 @@
-//! Tests of coalesced segments (GRO): several received segments are processed as one, but counted
-//! individually.
+//! Tests of coalesced segments (GRO): several received segments are processed as one segment, but
+//! each is counted.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Disposition};
 use linerate_testkit::Script;
 
-/// Returns a configuration that delays acknowledgements from the first segment on.
+/// Returns a configuration that delays acknowledgements of all segments, including the first of a
+/// connection.
 fn config() -> Config {
     let acks = AckRule::Modern { quick: 0 };
     Config { acks, receive_buffer: (256 << 10).into(), ..Config::modern() }
@@ -37,7 +38,8 @@ fn the_largest_packet_is_accepted_whole() {
     let mut host = modern();
     assert_eq!(host.send_joined(". 1:65484(65483) ack 1", 1_448), Disposition::Accepted);
     assert_eq!(received(&host), 46);
-    // The buffer was full, so the larger window is announced as soon as the data is read.
+    // The data has filled the buffer. As soon as it is read, an acknowledgement announces a larger
+    // window.
     host.read(65_483);
     host.expect(". 1:1(0) ack 65484");
 }

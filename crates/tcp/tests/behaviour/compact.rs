@@ -1,13 +1,13 @@
-//! Tests of compact connections: an idle connection is stored in little memory, and restored
-//! unchanged.
+//! Tests of compact connections. An idle connection is converted to a compact form, which needs
+//! little memory. The connection that is restored from it must be unchanged.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, Connection, EcnRule, KeepAlive, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::{Duration, Instant};
 
-/// The maximum size in bytes of a compact connection with path statistics. `WITH_BBR` is the
-/// maximum with BBR.
+/// The maximum size in bytes of a compact connection, including statistics of its path. `WITH_BBR`
+/// applies to connections with BBR.
 const AT_REST: usize = 380;
 const WITH_BBR: usize = 490;
 
@@ -32,7 +32,7 @@ fn after_a_conversation(config: &Config) -> Connections {
     let mut pair = Connections::new(config, config, network, 7).established();
     converse(&mut pair);
     pair.pass_time(secs(3));
-    // Events that the application has not taken yet prevent compaction.
+    // A connection with events that the application has not taken cannot be compacted.
     assert!(pair.client.compact().is_none());
     for side in [End::Client, End::Server] {
         pair.events(side);
@@ -63,9 +63,9 @@ fn a_compact_connection_is_restored_unchanged_and_continues() {
     }
 }
 
-/// A compact connection that an event has restored stays full for a second, because more events may
-/// follow soon. Compacting and restoring it for each event would cost more time than compaction is
-/// worth.
+/// When an event has restored a compact connection, it keeps its full form for a second. More
+/// events may follow soon, and compacting the connection between them would cost more time than the
+/// saved memory is worth.
 #[test]
 fn a_restored_connection_is_compacted_again_after_a_second() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -81,8 +81,8 @@ fn a_restored_connection_is_compacted_again_after_a_second() {
     assert!(restored.compact().is_some());
 }
 
-/// Timers expire in a compact connection as in a full connection. They trigger a keep-alive probe,
-/// end the connection, or have no effect.
+/// Timers expire in a compact connection as in a full connection. In this test, timers trigger a
+/// keep-alive probe, end the connection, or have no effect.
 #[test]
 fn long_timers_run_in_a_compact_connection() {
     let keep_alive = Some(KeepAlive { idle: secs(50), interval: secs(50), probes: 3 });
@@ -136,8 +136,8 @@ fn a_connection_that_awaits_an_answer_cannot_be_compacted() {
     }
 }
 
-/// The end of an idle period does not compact a connection that still holds buffer memory. It is
-/// compacted after a later idle period, in which nothing more is written.
+/// When an idle period ends while the connection still has buffer memory, the connection is not
+/// compacted. It is compacted after the next idle period, if nothing is written until then.
 #[test]
 fn ending_the_idle_period_of_a_busy_connection_has_no_effect() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

@@ -41,8 +41,8 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // In addition to the ten segments, each of the first two duplicate ACKs has permitted a new
-    // segment (RFC 3042). All data in flight therefore ends at 12,001.
+    // Twelve segments are in flight: the ten of the window, and one more for each of the first two
+    // duplicate ACKs (RFC 3042). This acknowledgement covers all of them.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
@@ -64,8 +64,8 @@ fn data_behind_a_blocked_full_segment_requests_no_output() {
     assert_eq!(host.connection.statistics().bytes_sent, 16_000);
 }
 
-/// RFC 9438 §4.8: after a timeout, slow start begins with one segment. It ends at 0.7 of the data
-/// that was in flight.
+/// RFC 9438 §4.8: after a timeout, the window is one segment, and ssthresh is 0.7 of the data that
+/// was in flight. Slow start lasts until the window reaches ssthresh.
 #[test]
 fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
     let mut host = established(&CUBIC);
@@ -77,8 +77,8 @@ fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
     assert_eq!((threshold(&host), window(&host)), (7_000, 1_000), "the same loss counts once");
 }
 
-/// RFC 9438 §5.8: a window that the application does not fill remains constant, in slow start and
-/// in congestion avoidance.
+/// RFC 9438 §5.8: if the application does not fill the congestion window, the window must not grow,
+/// neither in slow start nor in congestion avoidance.
 #[test]
 fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     for congestion in CongestionName::ALL {
@@ -88,8 +88,8 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
-/// While Nagle's algorithm holds data back, the congestion window does not limit the sender, so it
-/// must not grow.
+/// While Nagle's algorithm holds data back, the congestion window is not the limit. It must
+/// therefore not grow.
 #[test]
 fn no_window_grows_while_nagle_holds_data_back() {
     for congestion in CongestionName::ALL {
@@ -114,8 +114,8 @@ fn no_window_grows_while_nagle_holds_data_back() {
     }
 }
 
-/// RFC 7661 §4.2: the segments in flight fill the window, so the window must grow. A remainder
-/// smaller than a segment, which Nagle's algorithm holds back, does not change this.
+/// RFC 7661 §4.2: full segments in flight fill the congestion window, so it must grow. Nagle's
+/// algorithm holds back a small remainder of the data, which must not prevent this growth.
 #[test]
 fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -144,7 +144,8 @@ fn acknowledge_each_round_trip(host: &mut Script) {
     }
 }
 
-/// RFC 9438 §5.8: periods in which nothing is sent do not count for the CUBIC curve.
+/// RFC 9438 §5.8: the window of CUBIC grows with the time since the last reduction. Periods in
+/// which nothing is sent do not count.
 #[test]
 fn a_pause_does_not_advance_the_cubic_curve() {
     let window_after = |pause| {
@@ -167,7 +168,8 @@ fn a_pause_does_not_advance_the_cubic_curve() {
 }
 
 /// RFC 7661 §4.2: the application fills the window once, and then writes nothing for a round trip.
-/// Each acknowledgement of this flight must still enlarge the window.
+/// The acknowledgements of this data must all enlarge the window, although less data is in flight
+/// with each of them.
 #[test]
 fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_start() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -183,7 +185,7 @@ fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_sta
     }
 }
 
-/// RFC 9406 §4.3: in slow start, an acknowledgement opens the window by at most L segments. L is
+/// RFC 9406 §4.3: in slow start, an acknowledgement enlarges the window by at most L segments. L is
 /// eight without pacing, and infinite with pacing.
 #[test]
 fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_paced() {
@@ -196,9 +198,9 @@ fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_pa
     }
 }
 
-/// A batch of acknowledgements is processed before anything can be sent. After the first of them,
-/// the data in flight no longer fills the window. The others must nevertheless enlarge the window,
-/// since the data filled it when the batch arrived.
+/// A batch of acknowledgements is processed before anything can be sent, so the data in flight
+/// decreases with each of them. All must enlarge the window, because the data filled it before the
+/// batch arrived.
 #[test]
 fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
@@ -213,8 +215,8 @@ fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     }
 }
 
-/// The peer's window limits the sender here, and not the congestion window, which must therefore
-/// not grow.
+/// The peer's window is smaller than the congestion window and therefore limits the sender. The
+/// congestion window must not grow.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -231,7 +233,7 @@ fn a_window_larger_than_the_peers_does_not_grow() {
 }
 
 /// RFC 5681 §4.1: after an idle period of more than RTO, the window is reduced to the initial
-/// window. Slow start then leads back to ssthresh.
+/// window. It then grows in slow start until it reaches ssthresh again.
 #[test]
 fn after_an_idle_time_the_window_is_the_initial_one() {
     for congestion in CongestionName::ALL {
@@ -261,7 +263,7 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
 }
 
 /// Sends 40,000 bytes. The peer acknowledges the first `ack` bytes, and then sends three duplicate
-/// ACKs. Returns the windows before and after an idle time that follows.
+/// ACKs. An idle time follows. Returns the congestion window before and after it.
 fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u32) {
     let first = host.connection.statistics().bytes_acknowledged + 1;
     host.write(40_000);
@@ -282,9 +284,9 @@ fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u3
     (before, window(host))
 }
 
-/// RFC 6928 §2: a loss in the first flight, at the beginning or after an idle period, shows that
-/// the initial window is too large for the path. Later idle periods therefore reduce the window to
-/// four segments instead of ten.
+/// RFC 6928 §2: data in the first flight of a connection, or in the first flight after an idle
+/// period, is lost. The initial window of ten segments is therefore too large for the path. Later
+/// idle periods reduce the window to four segments.
 #[test]
 fn a_loss_in_a_first_flight_reduces_the_restart_window_to_four_segments() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -330,8 +332,8 @@ fn a_late_first_flight_does_not_reduce_the_restart_window() {
     assert_eq!(window(&host), 10_000);
 }
 
-/// RFC 5681 §4.1 only recommends that an idle period reduces the window. A configuration for a
-/// dedicated path can disable this.
+/// RFC 5681 §4.1 only recommends that an idle period reduces the window. This can be disabled in
+/// the configuration, for example for a dedicated path.
 #[test]
 fn a_window_survives_an_idle_time_if_configured() {
     let mut host =
@@ -349,8 +351,8 @@ fn a_window_survives_an_idle_time_if_configured() {
     assert_eq!(window(&host), before);
 }
 
-/// RFC 5681 §4.1: a sender that waits for the peer's window to open does not use the path
-/// meanwhile. Its congestion window is therefore reduced as after an idle period.
+/// RFC 5681 §4.1: while a sender waits for the peer's window to open, it sends nothing, and the
+/// path may change. The congestion window is therefore reduced as after an idle period.
 #[test]
 fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     for congestion in CongestionName::ALL {
@@ -377,7 +379,8 @@ fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     }
 }
 
-/// RFC 6928 §2, RFC 5681 §3.1: one lost SYN is no sign of congestion, but two lost SYNs are.
+/// RFC 6928 §2, RFC 5681 §3.1: if one SYN is lost, the initial window stays as it is. If more SYNs
+/// are lost, the path is congested, and the initial window is one segment.
 #[test]
 fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
     for (losses, segments) in [(0, 10), (1, 10), (2, 1), (3, 1)] {
@@ -405,12 +408,13 @@ fn bbr_falls_back_to_the_default_without_sack() {
     assert_eq!(threshold(&host), 7_000, "as CUBIC does");
 }
 
-/// draft-ietf-ccwg-bbr §5.4: the model of the path remains valid while nothing is sent.
+/// draft-ietf-ccwg-bbr §5.4: an idle period leaves BBR's model of the path unchanged, so the window
+/// is not reduced, and later data is paced.
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    // The rate of the path is limited. Otherwise, the window would grow as far as the send buffer
-    // permits.
+    // The path has a limited rate. Without this limit, the window would grow until it reaches the
+    // send buffer.
     let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
     let network = Network { line, ..Network::clean(ms(20)) };
     let mut pair = Connections::new(&config, &config, network, 1).established();

@@ -1,12 +1,12 @@
-//! Tests of corking (`TCP_CORK`, `MSG_MORE`): on request, small segments are held back for a
-//! limited time.
+//! Tests of corking (`TCP_CORK`, `MSG_MORE`): at the request of the application, small segments are
+//! held back, but only for a limited time.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test: none, or the options that
-/// output prediction requires. Output prediction is the fast path for sent segments.
+/// The TCP options that the peer offers. Each test runs twice: without options, and with the
+/// options that output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -34,8 +34,8 @@ fn corked_small_writes_are_sent_together() {
         host.pass_time(ms(50));
         host.write(40);
         host.expect_nothing();
-        // Now a full segment and 80 bytes are written. The full segment is sent, and the 80 bytes
-        // wait until corking ends.
+        // With the next write, more than a full segment waits. The full segment is sent at once,
+        // and the last 80 bytes wait until corking ends.
         host.write(full);
         host.expect(&format!(". 1:{}({full}) ack 1", full + 1));
         host.expect_nothing();
@@ -125,8 +125,8 @@ fn data_written_with_msg_more_is_sent_and_pushed_after_a_timeout() {
     }
 }
 
-/// A segment that ends with data written with `MSG_MORE` is not pushed, because the peer's
-/// application may wait for the rest.
+/// If a segment ends with data written with `MSG_MORE`, it has no PSH flag. More data will follow,
+/// and the peer's application may wait for it.
 #[test]
 fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     let mut host = established("");
@@ -137,8 +137,8 @@ fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // The acknowledgement has released only data that was written before it. Data written after it
-    // waits for the next acknowledgement.
+    // The acknowledgement has released the data that was written before it arrived. Data that is
+    // written later waits for the next acknowledgement.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");

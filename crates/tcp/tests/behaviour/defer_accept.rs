@@ -1,5 +1,5 @@
-//! Tests of the deferred handshake (`TCP_DEFER_ACCEPT`): the connection opens when data arrives,
-//! and not when the peer acknowledges the SYN-ACK.
+//! Tests of the deferred handshake (`TCP_DEFER_ACCEPT`). The connection does not open when the peer
+//! acknowledges the SYN-ACK, but only when data of the peer arrives.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection, State};

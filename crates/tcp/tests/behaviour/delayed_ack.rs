@@ -1,11 +1,12 @@
-//! Tests of delayed acknowledgements (RFC 9293 §3.8.6.3), by the rule of present-day TCPs and the
-//! rules of 4.3BSD of 1988 and 1990.
+//! Tests of delayed acknowledgements (RFC 9293 §3.8.6.3), by the rule of present-day TCPs, and by
+//! those of 4.3BSD-Tahoe (1988) and 4.3BSD-Reno (1990).
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Connection, Profile};
 use linerate_testkit::{Connections, End, Network, Script};
 
-/// Opens a connection that delays acknowledgements by the modern rule, from the first segment on.
+/// Opens a connection that delays acknowledgements by the rule of present-day TCPs. Unlike in the
+/// default configuration, this includes the first segments.
 fn modern() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, SYN_ACK)
@@ -31,8 +32,8 @@ fn one_segment_waits_and_the_second_does_not() {
     host.expect_silence(secs(60));
 }
 
-/// Opens a connection that acknowledges every second segment. It has a receive window of 64 KiB,
-/// and the peer offers `options`.
+/// Opens a connection that acknowledges every second segment, even if more arrive in a batch. It
+/// has a receive window of 64 KiB, and the peer offers `options`.
 fn in_pairs(options: &str) -> Script {
     let acks = AckRule::Modern { quick: 0 };
     let config =
@@ -71,8 +72,8 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// A connection that has sent its FIN still receives data, and acknowledges every second segment as
-/// before.
+/// A connection that has sent its FIN still receives data. It acknowledges every second segment, as
+/// it did before the FIN.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
@@ -103,9 +104,8 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// A batch of data normally causes an acknowledgement for every two segments. If out-of-order data
-/// causes the acknowledgement, or a data segment carries it, a single one covers all data received
-/// before.
+/// In a batch of data, every second segment causes an acknowledgement. There is only one for all
+/// data received before if it reports out-of-order data, or is carried by a data segment.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -159,9 +159,9 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // In the first round, the connection has sent no data yet, so the traffic does not
-            // count as request-response. The request is therefore acknowledged when it is read. In
-            // later rounds, the acknowledgement waits for the answer.
+            // In the first round, the connection has not sent data before. The traffic does not yet
+            // count as request and response, so the request is acknowledged as soon as it is read.
+            // In later rounds, the acknowledgement waits for the answer.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -194,9 +194,9 @@ fn a_fin_is_acknowledged_at_once() {
     }
 }
 
-/// The sender's buffer holds one packet, so the receiver never gets a second packet, which would
-/// cause an acknowledgement. Each packet has PSH, so it is acknowledged when the application has
-/// read it.
+/// The sender's buffer holds one packet. The receiver therefore never gets a second packet, which
+/// would cause an acknowledgement. Each packet has PSH, and is therefore acknowledged when the
+/// application has read it, without waiting for the timer.
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {
@@ -221,8 +221,8 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     }
 }
 
-/// The timer for delayed acknowledgements ticks every 200 ms in 4.3BSD. At a tick, all segments
-/// that have arrived before it are acknowledged.
+/// The timer for delayed acknowledgements ticks every 200 ms in 4.3BSD. Each tick acknowledges all
+/// segments that have arrived since the previous one.
 #[test]
 fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
@@ -232,7 +232,7 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
         host.pass_time(ms(150));
         host.send(". 101:201(100) ack 1");
         host.expect_after(ms(50), ". 1:1(0) ack 201");
-        // The application does not read, so nothing is sent before the tick, however much data
+        // Without reads of the application, all data is acknowledged only at the tick, however much
         // arrives.
         for start in (201..5_201).step_by(1_000) {
             host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
@@ -241,8 +241,9 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     }
 }
 
-/// Tahoe sends a window update once the announced window can grow by 35 % of the buffer, and Reno
-/// once it can grow by half. Both also send one once it can grow by two segments.
+/// 4.3BSD sends a window update when reading allows a larger window than announced. The difference
+/// must be 35 % of the buffer with Tahoe, or half of it with Reno. With both, two segments also
+/// suffice.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [
@@ -273,9 +274,8 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// The application reads 1,750 bytes of a buffer of three packets. This is more than 35 % of the
-/// buffer, the threshold of Tahoe, and less than 50 %, the threshold of Reno. Only Tahoe then sends
-/// a window update.
+/// The application reads 1,750 bytes of a buffer of three packets, which is 40 %. Tahoe then sends
+/// a window update, because its threshold is 35 %. Reno sends none, because its threshold is 50 %.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
@@ -302,9 +302,8 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
     }
 }
 
-/// Each window update of 4.3BSD must announce a larger window than the previous segment. An update
-/// with an unchanged window would look like a duplicate ACK to the peer, and three such updates
-/// like a loss.
+/// Each window update of 4.3BSD must announce a larger window than the segment before it. With an
+/// unchanged window, the peer would take it for a duplicate ACK, and three of them for a loss.
 #[test]
 fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {

@@ -1,5 +1,5 @@
-//! Tests of explicit congestion notification (RFC 3168): its negotiation, the segments that may be
-//! marked, and the response to marks at both endpoints.
+//! Tests of explicit congestion notification (RFC 3168): its negotiation, the segments that are
+//! sent as ECN-capable, and the response to marks at the receiver and the sender.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, RecoveryState, State};
@@ -65,8 +65,8 @@ fn ecn_is_off_without_a_request_or_an_acceptance() {
     }
 }
 
-/// RFC 3168 §6.1.1.1: some middleboxes drop a SYN with the flags ECE and CWR. A repeated SYN
-/// therefore does not request ECN.
+/// RFC 3168 §6.1.1.1: some middleboxes drop a SYN with the flags ECE and CWR. If our SYN is not
+/// answered, the repeated SYN therefore does not request ECN.
 #[test]
 fn an_unanswered_syn_is_repeated_without_the_request() {
     let mut host = Script::connect(&REQUEST);
@@ -77,8 +77,8 @@ fn an_unanswered_syn_is_repeated_without_the_request() {
     assert!(!host.connection.information().ecn, "our last SYN refuses ECN");
     host.write(1_000);
     assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
-    // The peer's SYN-ACK has accepted ECN, so the peer may send ECN-capable segments. Our endpoint
-    // echoes marks on them, although its second SYN did not request ECN (§6.1.1).
+    // Our second SYN did not request ECN. The peer has accepted the request of the first, however,
+    // and may send ECN-capable segments, so our endpoint echoes marks on them (§6.1.1).
     host.send_marked("P. 1:1001(1000) ack 1001");
     host.expect("E. 1001:1001(0) ack 1001");
 }
@@ -94,8 +94,8 @@ fn a_peer_that_falls_back_gets_no_ecn() {
     assert!(!host.connection.information().ecn);
 }
 
-/// RFC 3168 §6.1.1: an endpoint that has refused ECN cannot accept it later, even in a simultaneous
-/// open.
+/// RFC 3168 §6.1.1: a SYN without the request has refused ECN. The endpoint that sent it must not
+/// accept ECN later, here in a simultaneous open.
 #[test]
 fn a_request_after_our_refusal_is_refused() {
     let mut host = Script::connect(&REQUEST);
@@ -116,7 +116,8 @@ fn ecn_is_negotiated_in_a_simultaneous_open() {
     assert!(host.connection.information().ecn);
 }
 
-/// RFC 3168 §6.1.2, §6.1.4, §6.1.5: retransmissions, pure acknowledgements and FINs are Not-ECT.
+/// RFC 3168 §6.1.2, §6.1.4, §6.1.5: only new data is sent as ECN-capable. Retransmissions, pure
+/// acknowledgements and FINs are Not-ECT.
 #[test]
 fn new_data_may_be_marked_and_nothing_else() {
     let mut host = agreed(&Config::modern());
@@ -130,8 +131,9 @@ fn new_data_may_be_marked_and_nothing_else() {
     assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a FIN alone");
 }
 
-/// RFC 3168 §6.1.6: a peer that discards a window probe would ignore a mark or the CWR flag on it.
-/// The probe is therefore Not-ECT, and CWR is sent on the next new data.
+/// RFC 3168 §6.1.6: a peer with a closed window discards a window probe, and with it a mark or the
+/// CWR flag. The probe is therefore Not-ECT and has no CWR flag, which is sent on the next new
+/// data.
 #[test]
 fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let mut host = agreed(&Config::modern());
@@ -149,8 +151,8 @@ fn a_window_probe_is_not_ect_and_has_no_cwr() {
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
-/// RFC 3168 §6.1.6: a window probe that fits into the window is accepted. Its mark is then echoed,
-/// as for any other data.
+/// RFC 3168 §6.1.6: a window probe that fits into the window is accepted. A mark on it is then
+/// echoed, as on any other data.
 #[test]
 fn a_marked_probe_that_fits_is_echoed() {
     let mut host = agreed(&Config::modern());
@@ -176,13 +178,14 @@ fn a_mark_is_echoed_at_once_and_until_cwr() {
     host.send_marked("W. 4001:5001(1000) ack 11");
     host.expect("E. 11:11(0) ack 5001");
     assert_eq!(host.connection.statistics().marked_segments, 3);
-    // A pure acknowledgement is not acknowledged, even if it has the CWR flag.
+    // A CWR flag does not change how a segment is acknowledged: pure acknowledgements are never
+    // acknowledged.
     host.send("W. 5001:5001(0) ack 11");
     host.expect_nothing();
 }
 
-/// RFC 3168 §6.1.5: a mark counts only on data inside the window. On any other segment, it may be
-/// forged.
+/// RFC 3168 §6.1.5: a mark counts only on data inside the window. Marks on other segments are
+/// ignored, because such segments may be forged.
 #[test]
 fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
@@ -218,7 +221,8 @@ fn marks_and_echoes_without_negotiation_are_ignored() {
     }
 }
 
-/// RFC 3168 §5: the codepoints ECT(0) and ECT(1) are not marks.
+/// RFC 3168 §5: ECT(0) and ECT(1) only declare a packet ECN-capable. They are no marks, so nothing
+/// is echoed.
 #[test]
 fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     let mut host = agreed(&Config::modern());
@@ -229,7 +233,8 @@ fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     assert_eq!(host.connection.statistics().marked_segments, 0);
 }
 
-/// RFC 3168 §6.1.2: all marks and losses of one window of data reduce the window once.
+/// RFC 3168 §6.1.2: the window is reduced once per window of data, however many marks and losses
+/// occur in it. Here an echo of a mark arrives during a recovery.
 #[test]
 fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
@@ -262,8 +267,8 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
         host.send("E. 1:1(0) ack 1001");
         assert_eq!(window(&host), left, "{congestion}");
         host.expect_nothing();
-        // The peer repeats its echo until it receives CWR. These acknowledgements cover only data
-        // sent before the reduction, so they do not reduce the window again.
+        // Until the peer receives CWR, it repeats its echo. These acknowledgements cover data that
+        // was sent before the reduction of the window. They do not reduce it a second time.
         for acked in (2_001..=6_001).step_by(1_000) {
             host.send(&format!("E. 1:1(0) ack {acked}"));
         }
@@ -284,8 +289,8 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 3168 §6.1.2: each reduction of the window, whatever its reason, sets CWR on the next new
-/// data. A retransmission never carries CWR.
+/// RFC 3168 §6.1.2: after each reduction of the window, here for a loss, the next new data carries
+/// CWR. A retransmission never carries CWR.
 #[test]
 fn the_next_new_data_after_a_loss_carries_cwr() {
     let mut host = agreed(&Config { limited_transmit: false, ..Config::modern() });
@@ -301,9 +306,9 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
-/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. Here a tail loss probe
-/// repairs a loss (RFC 8985 §7.4.2 case 3). If a mark in the same window of data has already
-/// reduced the congestion window, the repaired loss must not reduce it again.
+/// RFC 3168 §6.1.2: the congestion window is reduced at most once per window of data. Here a tail
+/// loss probe repairs a loss, for which the window would be reduced (RFC 8985 §7.4.2 case 3). If a
+/// mark has already reduced it, this is omitted.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
@@ -330,7 +335,8 @@ fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
 }
 
 /// RFC 3168 §6.1.2: the congestion window is reduced at most once per window of data. Here a mark
-/// has reduced it before SACK or three duplicate ACKs reveal a loss in the same window of data.
+/// reduces it first. Then SACK or three duplicate ACKs reveal a loss in the same window of data,
+/// which must not reduce it again.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -371,7 +377,7 @@ fn echoes_take_the_slow_path_and_other_segments_the_fast_one() {
     assert_eq!(host.connection.statistics().prediction.data, 11, "our echo causes no miss");
 }
 
-/// RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used.
+/// RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used, so marks are not echoed.
 #[test]
 fn marks_are_not_echoed_in_time_wait() {
     let mut host = agreed(&Config::modern());
@@ -386,8 +392,8 @@ fn marks_are_not_echoed_in_time_wait() {
     assert!(host.connection.information().ecn_seen, "the record is kept");
 }
 
-/// A router marks segments instead of dropping them. Nothing is lost, and the marks reduce the
-/// window.
+/// A router marks segments instead of dropping them. No segment is lost, and the marks alone keep
+/// the congestion window small.
 #[test]
 fn a_router_that_marks_causes_no_loss() {
     for congestion in CongestionName::ALL {
@@ -427,8 +433,8 @@ fn a_router_that_marks_causes_no_loss() {
     }
 }
 
-/// RFC 3168 §6.1.2: the window cannot become smaller than one segment, so the sender waits for one
-/// RTO instead.
+/// RFC 3168 §6.1.2: a mark cannot reduce a window of one segment. Instead, the sender waits for one
+/// RTO before it sends the next segment.
 #[test]
 fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     let mut host = agreed(&Config { initial_window: 1, ..Config::modern() });
@@ -444,8 +450,8 @@ fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// A mark reduces a window of two segments to one segment. In contrast to a window of one segment,
-/// the sender then does not wait for the RTO.
+/// A mark reduces a window of two segments to one. The wait of one RTO applies only to a mark that
+/// arrives when the window is already one segment.
 #[test]
 fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });

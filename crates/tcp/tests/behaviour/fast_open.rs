@@ -1,5 +1,5 @@
 //! Tests of TCP Fast Open (RFC 7413): the SYN and SYN-ACK carry data. If the server or the path
-//! does not accept it, the connection opens as without Fast Open.
+//! does not accept this data, the connection opens by an ordinary handshake.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
@@ -9,7 +9,8 @@ use linerate_wire::{FastOpenCookie, TcpFlags};
 /// The cookie that every server in these tests issues and accepts.
 const COOKIE: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// The options of a SYN-ACK from a present-day TCP, as text.
+/// The options of a SYN-ACK from a server with SACK, timestamps and window scaling, in the notation
+/// of the scripts.
 const OPTIONS: &str = "mss 1460 wscale 7 sackOK ts 5000 1";
 
 fn cookie() -> FastOpenCookie {
@@ -89,8 +90,8 @@ fn data_not_acknowledged_by_the_syn_ack_is_sent_at_once() {
         host.expect("P. 1:101(100) ack 1");
         host.expect_nothing();
         assert!(!host.connection.information().syn_data_accepted);
-        // The data on the SYN counts as refused, because the SYN-ACK has arrived and does not
-        // acknowledge it.
+        // The SYN-ACK does not acknowledge the data on the SYN. The server has therefore refused
+        // this data.
         assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
         host.send(". 1:1(0) ack 101 win 500");
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
@@ -126,8 +127,8 @@ fn an_unanswered_syn_is_repeated_without_option_and_data() {
     host.expect("S 0:100(100) tfo 0102030405060708");
     let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
     assert_eq!(again.says.options.fast_open, None);
-    // Either the first SYN or the answer to it was lost. The Fast Open option is the probable
-    // cause, so the attempt counts as refused.
+    // This SYN-ACK answers the second SYN, so the first SYN or its answer was lost. The probable
+    // cause is the Fast Open option, so the attempt counts as refused.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
     host.expect("P. 1:101(100) ack 1");
     assert!(lesson(&host).unwrap().refused);
@@ -184,8 +185,8 @@ fn a_server_that_answers_a_request_without_a_cookie_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// RFC 7413 §4.1.1: an option without a cookie is the request of a client. In a SYN-ACK, it yields
-/// no cookie, and the attempt counts as refused.
+/// RFC 7413 §4.1.1: by an option without a cookie, a client requests a cookie. A server that sends
+/// it in its SYN-ACK provides no cookie, so the attempt counts as refused.
 #[test]
 fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
@@ -195,8 +196,9 @@ fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     assert_eq!((news.cookie, news.refused), (None, true));
 }
 
-/// RFC 7413 §4.1.3.1: a new cookie would show that our cookie has expired. The server repeats our
-/// cookie, so it is valid, and the server has refused the data for another reason.
+/// RFC 7413 §4.1.3.1: the server accepts no data, and its SYN-ACK carries our cookie again. A new
+/// cookie would mean that ours has expired. Since ours is still valid, the data was refused for
+/// another reason.
 #[test]
 fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     let mut host = bringer(100);
@@ -205,8 +207,8 @@ fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// The SYN-ACK determines the outcome of Fast Open. There is no outcome before it, and later
-/// segments do not change the outcome.
+/// The SYN-ACK determines whether Fast Open was accepted. Before it, no outcome is reported, and
+/// later segments do not change the outcome.
 #[test]
 fn the_outcome_is_known_with_the_answer_and_final() {
     let mut host = bringer(100);
@@ -248,7 +250,7 @@ fn an_ordinary_open_has_no_option_and_no_outcome() {
     host.write(100);
     let syn = host.expect("S 0:0(0)");
     assert_eq!(syn.says.options.fast_open, None);
-    // A server must not send a cookie without a request.
+    // We have not requested a cookie, so the server must not send one. The cookie is ignored.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
     host.expect("P. 1:101(100) ack 1");
     assert_eq!(lesson(&host), None);
@@ -256,8 +258,8 @@ fn an_ordinary_open_has_no_option_and_no_outcome() {
 
 #[test]
 fn data_on_a_syn_fits_the_cached_mss_less_options() {
-    // The total length in bytes of the options: MSS 4, window scale 4, SACK permitted and
-    // timestamps 12, cookie of eight bytes 12.
+    // The options of the SYN take 32 bytes: MSS 4, window scale 4, SACK permitted and timestamps
+    // 12, and the cookie of eight bytes 12.
     let options = 32;
     for (mss, most) in [(None, 536), (Some(300), 300), (Some(1_460), 1_460), (Some(9_000), 1_460)] {
         let offer = FastOpenOffer::Data { cookie: cookie(), mss };
@@ -272,8 +274,8 @@ fn data_on_a_syn_fits_the_cached_mss_less_options() {
     }
 }
 
-/// RFC 7413 §4.1.3: the SYN with data must fit the MTU of the first link. It must also fit the MTU
-/// of Ethernet, which most paths have.
+/// RFC 7413 §4.1.3: the SYN with data must fit the MTU of the first link. It must also fit 1,500
+/// bytes, the MTU of Ethernet, because most paths carry packets of this size.
 #[test]
 fn data_on_a_syn_is_limited_by_the_first_link_and_ethernet() {
     for (mtu, most) in [(576, 536), (9_000, 1_460)] {
@@ -336,7 +338,8 @@ fn data_on_the_syn_ack_is_accepted() {
 fn a_simultaneous_open_sends_data_after_the_handshake() {
     let mut host = bringer(100);
     host.expect("S 0:100(100) tfo 0102030405060708");
-    // The peer's data is not accepted, because a client cannot validate cookies.
+    // In a simultaneous open, the peer's SYN carries data and a cookie. A client cannot validate
+    // cookies, so it does not accept the data.
     host.send("S 0:20(20) win 1000 mss 1460 tfo 1112131415161718");
     let answer = host.expect("S. 0:0(0) ack 1");
     assert_eq!(answer.says.options.fast_open, None);
@@ -447,13 +450,15 @@ fn a_duplicated_syn_delivers_its_data_once() {
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
     host.expect("S. 0:0(0) ack 101");
     assert_eq!(host.connection.readable_bytes(), 0);
-    // The client's first SYN has timed out, so its second SYN has no Fast Open option.
+    // The client's first SYN has timed out. The client therefore sends another SYN without the Fast
+    // Open option.
     host.send("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1077 0");
     host.expect("S. 0:0(0) ack 101");
     host.send(". 101:101(0) ack 1 win 500");
     assert_eq!(host.connection.state(), State::Established);
-    // A SYN like the first arrives after the handshake, with a current timestamp. Like any other
-    // SYN, it is answered by a challenge ACK (RFC 5961 §4), and its data is ignored.
+    // A SYN with the cookie and data of the first SYN arrives after the handshake. Its timestamp is
+    // current, so PAWS does not drop it. It gets a challenge ACK (RFC 5961 §4), as any SYN does,
+    // and its data is ignored.
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(
@@ -540,7 +545,7 @@ fn a_closed_window_on_the_syn_ack_holds_refused_data_back_and_is_probed() {
 }
 
 /// Some servers use the experimental option (kind 254, identifier 0xF989) that preceded RFC 7413. A
-/// cookie that arrived in this option is sent to the server in this option.
+/// cookie that a server has sent in this option is returned to the server in this option.
 #[test]
 fn a_cookie_is_returned_in_the_option_kind_of_its_receipt() {
     let cookie = cookie().carried(true);

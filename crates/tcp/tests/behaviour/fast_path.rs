@@ -60,8 +60,9 @@ fn every_size_of_buffer_takes_the_fast_path() {
     }
 }
 
-/// A loss makes segments take the slow path until it is repaired. One loss affects at most the data
-/// in flight, here 256 KiB. This command prints which share of segments took the fast path:
+/// A loss makes segments take the slow path until it is repaired. One loss can therefore affect all
+/// segments in flight, here up to 256 KiB. This command prints which share of segments took the
+/// fast path:
 ///
 /// ```text
 /// cargo test -p linerate-tcp --test behaviour most_segments_take_the_fast_path -- --nocapture
@@ -215,7 +216,8 @@ fn disabled_prediction_always_misses() {
     hits_for(&mut host, ". 101:201(100) ack 1");
 }
 
-/// When the cause of a miss has disappeared, the next segment takes the fast path again.
+/// A miss has no lasting effect: once its cause has disappeared, the next segment takes the fast
+/// path.
 #[test]
 fn the_segment_after_a_miss_hits_again() {
     let mut host = established();

@@ -1,5 +1,5 @@
-//! Tests of the handshake (RFC 9293 §3.5): its three forms, losses of its segments, and the
-//! negotiation of options.
+//! Tests of the handshake (RFC 9293 §3.5): active, passive and simultaneous opens, losses of its
+//! segments, and the negotiation of options.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -126,7 +126,7 @@ fn an_unacknowledged_syn_ack_is_given_up() {
     assert!(last.at.since(start) >= secs(100) && last.says.flags == TcpFlags::SYN | TcpFlags::ACK);
 }
 
-/// Opens a connection while the `nth` segment from the endpoint `from` is lost. Returns the
+/// Opens a connection. The `nth` segment that the endpoint `from` sends is lost. Returns the
 /// duration of the handshake.
 fn opening_without(from: End, nth: u32) -> linerate_units::Duration {
     let config = Config::modern();
@@ -146,8 +146,8 @@ fn a_lost_segment_of_the_handshake_costs_one_timeout_of_a_second() {
     assert_eq!(opening_without(End::Client, 99), ms(30));
     assert_eq!(opening_without(End::Client, 1), secs(1) + ms(30), "the SYN");
     assert_eq!(opening_without(End::Server, 1), secs(1) + ms(30), "the SYN-ACK");
-    // If the final ACK is lost, the server repeats its SYN-ACK after one second, and the client
-    // acknowledges this repetition.
+    // The final ACK is lost. After one second, the server therefore repeats its SYN-ACK, which the
+    // client acknowledges.
     assert_eq!(opening_without(End::Client, 2), secs(1) + ms(10) + ms(20), "the final ACK");
 }
 
@@ -188,8 +188,8 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
     host.expect_nothing();
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer still has an earlier connection, whose state we have lost.
-/// Our reset ends that connection, and our next SYN opens a new one.
+/// RFC 9293 §3.5.1, figure 9: our host has restarted, but the peer still has the old connection and
+/// answers our SYN by an ACK. Our reset ends the old connection, and our next SYN opens a new one.
 #[test]
 fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     let mut host = Script::connect(&Config::modern());
@@ -201,8 +201,8 @@ fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     host.expect(". 1:1(0) ack 1");
 }
 
-/// RFC 9293 §3.5, figure 8: the peer resets our answer to an old SYN. The connection closes without
-/// output.
+/// RFC 9293 §3.5, figure 8: our endpoint answers an old duplicate of a SYN. The peer has no such
+/// connection, and answers with a reset. Our connection then closes without sending anything.
 #[test]
 fn an_old_duplicate_syn_is_reset_by_its_sender() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -282,8 +282,8 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
-/// A SYN-ACK becomes due, but the handshake ends before it is sent. It must then not be sent, and
-/// its retransmission timer must not be started.
+/// A SYN-ACK is due to be sent. Before it is sent, the final ACK of the handshake arrives. The
+/// SYN-ACK is then not sent, and its retransmission timer is not started.
 #[test]
 fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -299,8 +299,8 @@ fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// An option is used only if both endpoints offer it. This holds for window scaling, timestamps and
-/// SACK.
+/// An option is used only if both endpoints offer it. The test checks this for window scaling,
+/// timestamps and SACK.
 #[test]
 fn an_option_is_on_if_both_offer_it() {
     for bits in 0..64_u32 {
@@ -362,7 +362,7 @@ fn a_route_s_window_clamp_applies_from_the_syn_on() {
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);
     host.expect(". 1:1(0) ack 1 win 4096");
-    // The window clamp of the route also limits buffer tuning and the size that the application
+    // The clamp also limits the growth of the tuned buffer, and a buffer size that the application
     // sets.
     let mut next = 1;
     for _ in 0..200 {
@@ -394,8 +394,8 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
     host.expect(". 1:1461(1460) ack 1");
     host.expect(". 1461:2921(1460) ack 1");
     host.expect_nothing();
-    // The window clamp of a route limits the route's initial receive window. The maximum of the
-    // receive buffer limits it as well.
+    // The initial receive window of the route is limited by the window clamp of the route, and by
+    // the maximum of the receive buffer.
     let mut host = Script::with_path(&Config::modern(), Path { window_clamp: Some(4_096), ..path });
     host.expect("S 0:0(0) win 4096");
     let most = NonZeroU32::new(u32::MAX);
@@ -403,14 +403,15 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
         Script::with_path(&Config::modern(), Path { initial_receive_window: most, ..path });
     host.expect("S 0:0(0) win 65535");
     assert_eq!(host.connection.receive_buffer(), Config::modern().receive_buffer.most());
-    // A buffer of a fixed size offers that size.
+    // A receive buffer of a fixed size takes precedence over the initial receive window of the
+    // route.
     let mut fixed = Config::modern();
     fixed.receive_buffer = 9_000.into();
     Script::with_path(&fixed, path).expect("S 0:0(0) win 9000");
 }
 
 /// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced as MSS. It also limits the
-/// segments that we send.
+/// size of the segments that we send.
 #[test]
 fn the_largest_segment_is_announced_and_not_exceeded() {
     for (own, route, announced) in [
@@ -428,13 +429,15 @@ fn the_largest_segment_is_announced_and_not_exceeded() {
         assert_eq!(host.connection.effective_mss(), announced);
         assert_eq!(host.connection.information().announced_mss, u32::try_from(announced).unwrap());
     }
-    // The peer announces an MSS below our own limit, so the peer's MSS applies.
+    // If the peer announces a smaller MSS than our own limit, the peer's MSS applies to the
+    // segments that we send.
     let config = Config { largest_segment: Some(1_000), ..Config::modern() };
     let host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 600");
     assert_eq!(host.connection.effective_mss(), 600);
 }
 
-/// `TCP_SYNCNT`: a timeout that is set while the SYN is in flight replaces the configured timeout.
+/// `TCP_SYNCNT`: the application can change the timeout of the handshake while the SYN is in
+/// flight.
 #[test]
 fn the_handshake_timeout_can_be_shortened_during_the_handshake() {
     let mut host = Script::connect(&Config::modern());

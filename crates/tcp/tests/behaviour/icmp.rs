@@ -1,5 +1,5 @@
-//! Tests of ICMP reports (RFC 5461, RFC 5927, RFC 1191): the conditions of their acceptance, and
-//! their effect.
+//! Tests of ICMP reports (RFC 5461, RFC 5927, RFC 1191): the conditions under which a report is
+//! accepted, and its effect.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, IcmpReport, State};
@@ -47,8 +47,8 @@ fn a_soft_error_about_our_syn_is_waited_out() {
     host.expect_after(secs(1), "S 0:0(0)");
 }
 
-/// RFC 5461 §3, RFC 1122 §4.2.3.9: if the connection fails later, the soft error is reported to the
-/// application as the cause.
+/// RFC 5461 §3, RFC 1122 §4.2.3.9: a soft error does not end the connection. If the connection is
+/// given up later, the application gets the soft error as the cause.
 #[test]
 fn a_soft_error_is_the_reason_when_the_connection_is_given_up() {
     let mut host = Script::connect(&Config::modern());
@@ -70,7 +70,8 @@ fn a_soft_error_is_cleared_when_the_peer_answers() {
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
 }
 
-/// RFC 5927 §5.2: once the connection is established, hard errors are treated as soft errors.
+/// RFC 5927 §5.2: once the connection is established, no ICMP error ends it. Hard errors are then
+/// treated as soft errors.
 #[test]
 fn no_error_ends_an_established_connection() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -81,8 +82,8 @@ fn no_error_ends_an_established_connection() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// RFC 5927 §4.1: a router on the path can only quote data that is in flight. A report that quotes
-/// another sequence number is forged or outdated.
+/// RFC 5927 §4.1: a genuine report quotes data in flight. A report with any other sequence number
+/// is forged or outdated, and is ignored.
 #[test]
 fn a_report_that_quotes_no_data_in_flight_is_ignored() {
     let mut host = Script::connect(&Config::modern());
@@ -136,8 +137,8 @@ fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
     assert_eq!(host.connection.effective_mss(), 536);
 }
 
-/// RFC 1191 §6.4: each segment of a burst that is too large causes a report. The burst is
-/// retransmitted only once.
+/// RFC 1191 §6.4: a burst of segments is too large for the path, and each of them causes a report.
+/// The first report causes the retransmission, and the others nothing.
 #[test]
 fn a_second_report_of_the_same_size_retransmits_nothing() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -149,7 +150,8 @@ fn a_second_report_of_the_same_size_retransmits_nothing() {
     host.expect_nothing();
 }
 
-/// Opens a connection with SACK. Two full segments have arrived, and four more are in flight.
+/// Opens a connection with SACK and segments of 1,460 bytes. Two such segments have arrived, so
+/// this size is confirmed. Four more are in flight.
 fn proven(round_trip: linerate_units::Duration) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -165,8 +167,8 @@ fn proven(round_trip: linerate_units::Duration) -> Script {
     host
 }
 
-/// RFC 5927 §7.2: an attacker who can guess ports and sequence numbers can forge a report. The
-/// report is false if segments larger than it allows arrive.
+/// RFC 5927 §7.2: an attacker who can guess ports and sequence numbers can forge a report. If
+/// segments that are larger than the reported MTU arrive, the report is false, and has no effect.
 #[test]
 fn a_report_has_no_effect_while_larger_segments_arrive() {
     let mut host = proven(ms(10));
@@ -181,8 +183,8 @@ fn a_report_has_no_effect_while_larger_segments_arrive() {
     host.send(". 1:1(0) ack 8761");
     host.pass_time(secs(10));
     assert_eq!(host.connection.effective_mss(), 1_460);
-    // Larger segments have arrived, so the report that was waiting is disproved. It has no effect
-    // even if a segment is lost later.
+    // Segments larger than the reported MTU have arrived, which disproves the report. It therefore
+    // has no effect when another segment is lost later.
     host.write(1_460);
     host.expect("P. 8761:10221(1460) ack 1");
     let counted = host.connection.statistics();
@@ -196,8 +198,8 @@ fn sent(host: &mut Script) -> Vec<(u32, u32)> {
     host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
 }
 
-/// The tail loss probe is small enough for the reported MTU. Its arrival shows that the large
-/// segments before it are lost, including the quoted segment.
+/// The tail loss probe is smaller than the reported MTU, and arrives. The larger segments before it
+/// are therefore lost, including the quoted one, so the report is applied.
 #[test]
 fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     let mut host = proven(ms(10));
@@ -223,8 +225,8 @@ fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     assert_eq!((counted.reports_held, counted.reports_applied), (1, 1));
 }
 
-/// The last segments of the flight are lost, while the segment that a forged report quotes arrives.
-/// The report must therefore have no effect.
+/// A forged report quotes a segment that arrives. Other segments are lost, the last ones in flight,
+/// but this is no evidence for the report. It must have no effect.
 #[test]
 fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     let mut host = proven(ms(10));
@@ -239,8 +241,8 @@ fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
-/// A forged report quotes a segment that was lost because of congestion. Segments that were sent
-/// after it are larger than the reported MTU, and arrive. The report must therefore have no effect.
+/// A forged report quotes a segment that was lost because of congestion. Later segments that are
+/// also larger than the reported MTU arrive, which disproves the report.
 #[test]
 fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     let mut host = proven(ms(10));
@@ -248,8 +250,8 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 4381-5841");
     assert_eq!(host.connection.statistics().reports_disproved, 1);
-    // A copy of the report arrives. It is disproved at once, because larger segments that were sent
-    // after the quoted segment have already arrived.
+    // The report arrives again. Larger segments that were sent after the quoted segment have
+    // already arrived, so the report is disproved at once.
     report(&mut host, too_big(600), 2_921);
     host.send(". 1:1(0) ack 2921 sack 4381-7301");
     host.send(". 1:1(0) ack 2921 sack 4381-8761");
@@ -258,7 +260,8 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     assert_eq!((counted.reports_disproved, counted.reports_applied), (2, 0));
 }
 
-/// The timeout of a segment that the report does not quote is no evidence for the report.
+/// A report waits for evidence about the segment that it quotes. The timeout of another segment is
+/// none, so the report continues to wait.
 #[test]
 fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -277,8 +280,8 @@ fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
-/// The quoted segment is smaller than the reported MTU, so it cannot have caused the report. The
-/// report is ignored.
+/// The report quotes a segment smaller than the reported MTU. This segment cannot have caused the
+/// report, so the report is ignored.
 #[test]
 fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -304,8 +307,9 @@ fn unproven(options: &str) -> Script {
     host
 }
 
-/// RFC 3522 §3.2: the echoed timestamp shows that the original segment has arrived. The report was
-/// therefore false, and segments regain their size.
+/// RFC 3522 §3.2: a report was applied at once, and the segment retransmitted in smaller ones. The
+/// echoed timestamp then shows that the original has arrived. The report was false, so segments
+/// regain their size.
 #[test]
 fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     let mut host = unproven(" ts 100 1");
@@ -318,8 +322,8 @@ fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     host.send(&format!(". 1:1(0) ack 1449 ts 110 {}", stamp - 5));
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert!(host.connection.is_path_mtu_confirmed());
-    // Full segments have arrived by now. Another report therefore has no effect, unless the segment
-    // that it quotes is found lost.
+    // Full segments have arrived by now. Another report therefore has no effect at once. It would
+    // be applied if the segment that it quotes were found lost.
     report(&mut host, too_big(600), 1_449);
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert_eq!(host.connection.statistics().reports_disproved, 1);
@@ -337,8 +341,9 @@ fn a_report_applied_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     assert!(host.connection.is_path_mtu_confirmed());
 }
 
-/// Without timestamps, an acknowledgement does not show which copy of the data has arrived. A path
-/// MTU probe therefore tests the report.
+/// A report was applied, and all data is acknowledged. Without timestamps, it is unknown whether
+/// the large originals or the small retransmissions have arrived. A path MTU probe of the former
+/// size therefore tests the report.
 #[test]
 fn without_timestamps_a_probe_checks_a_report_at_once() {
     for passes in [true, false] {
@@ -359,8 +364,8 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
             host.send(". 1:1(0) ack 16921");
         } else {
             host.send(". 1:1(0) ack 15461 sack 16921-19861");
-            // The probe is lost, but all data that was sent after it arrives. This shows that the
-            // report was correct.
+            // The probe is lost, and all data that was sent after it arrives. Its size was
+            // therefore the cause, and the report was correct.
             host.write(980);
             host.take_sent();
             host.pass_time(ms(10));
@@ -368,7 +373,7 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
         }
         assert_eq!(host.connection.effective_mss(), if passes { 1_460 } else { 980 });
         assert!(host.connection.is_path_mtu_confirmed());
-        // RFC 1191 §6.3: after the probe, no other probe is sent in the next minutes.
+        // RFC 1191 §6.3: within minutes after this probe, no other probe is sent.
         host.take_sent();
         host.pass_time(secs(60));
         host.write(20_000);
@@ -377,7 +382,7 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
     }
 }
 
-/// Without SACK, a report is applied when the quoted segment times out.
+/// Without SACK, a report waits until the segment that it quotes times out, and is then applied.
 #[test]
 fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

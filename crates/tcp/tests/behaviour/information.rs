@@ -1,13 +1,13 @@
 //! Tests of the status information of a connection: the factors that limit the sender, and the
-//! state of loss recovery. This information cannot be derived from the segments of the connection.
+//! state of loss recovery. Segments do not show this information, so it is tested separately.
 
 use crate::ms;
 use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Returns three times in milliseconds: the total busy time of the sender, and the parts of it in
-/// which the peer's window and the send buffer limited the sender.
+/// Returns three times in milliseconds: the time in which the sender was busy, and its parts in
+/// which the peer's window or the send buffer was the limit.
 fn busy(host: &Script) -> [u64; 3] {
     let (busy, now) = (host.connection.information().busy, host.now);
     [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)

@@ -44,8 +44,9 @@ fn a_peer_that_answers_is_probed_again_after_the_next_idle_time() {
     assert_eq!(host.connection.statistics().keep_alive_probes, 20);
 }
 
-/// The peer answers every probe, so the connection never ends. The interval between unanswered
-/// probes is longer than the idle time before the first probe.
+/// The peer answers every probe, so the connection must not be given up. The interval between
+/// unanswered probes, 75 s, exceeds the idle time of 10 s before the first probe, and must play no
+/// role here.
 #[test]
 fn a_peer_that_always_answers_is_never_given_up() {
     let mut host = probing(secs(10), secs(75), 3);
@@ -87,8 +88,8 @@ fn data_in_flight_replaces_the_probe() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// While data is in flight, no keep-alive probes are needed. They begin again after an idle time
-/// that starts when the data is acknowledged.
+/// While data is in flight, no keep-alive probes are sent. The idle time before the next probe
+/// starts when this data is acknowledged.
 #[test]
 fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     let mut host = probing(secs(10), secs(3), 3);
@@ -101,8 +102,8 @@ fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     host.expect_after(ms(1), ". 100:100(0) ack 1");
 }
 
-/// RFC 9293 §3.8.4: a probe may carry one byte of old data, because some old TCPs require it. Such
-/// a probe is answered by an acknowledgement.
+/// RFC 9293 §3.8.4: a keep-alive probe of the peer may be empty, or carry one byte of old data,
+/// which some old TCPs require. Either kind is answered by an acknowledgement.
 #[test]
 fn a_peer_s_probe_is_answered() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -131,8 +132,8 @@ fn a_pending_acknowledgement_is_not_a_probe() {
     host.expect_nothing();
 }
 
-/// On a busy host, timers may be handled so late that a probe and an acknowledgement are due
-/// together. The acknowledgement is then sent before the probe, with TCP options and without them.
+/// Timers may be handled late on a busy host, so that a probe and an acknowledgement are due at one
+/// time. The acknowledgement must then be sent first. The test runs with and without TCP options.
 #[test]
 fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {

@@ -1,12 +1,12 @@
-//! Tests of the low-water mark of unsent data (`TCP_NOTSENT_LOWAT`): it limits writes, and
-//! determines when room is reported.
+//! Tests of the low-water mark of unsent data (`TCP_NOTSENT_LOWAT`). It limits how much unsent data
+//! a write may leave, and determines when the connection reports room for more.
 
 use crate::secs;
 use linerate_tcp::{Config, Error, Event};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test: none, or the options that
-/// output prediction requires. Output prediction is the fast path for sent segments.
+/// The TCP options that the peer offers. Each test runs twice: without options, and with the
+/// options that output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {

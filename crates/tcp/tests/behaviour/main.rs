@@ -1,5 +1,5 @@
-//! Tests of the behaviour of a connection. Each file tests one aspect, mostly with scripts, in
-//! which the segments of the peer are written as text.
+//! Tests of the behaviour of a connection. Each file tests one aspect. Most tests are scripts, in
+//! which the segments of the peer are given as text.
 
 mod accurate_ecn;
 mod buffers;

@@ -1,5 +1,5 @@
-//! Tests of Nagle's algorithm (RFC 9293 §3.7.4, RFC 896): small segments are held back while others
-//! are in flight.
+//! Tests of Nagle's algorithm (RFC 9293 §3.7.4, RFC 896): a small segment is held back while
+//! earlier data is unacknowledged.
 
 use crate::{SYN_ACK, secs};
 use linerate_tcp::{Config, Connection, NagleRule};
@@ -59,8 +59,8 @@ fn enabling_no_delay_sends_waiting_data() {
 }
 
 /// A large write ends with a remainder smaller than a segment. RFC 896 holds the remainder back
-/// until the full segments before it are acknowledged, which the peer may delay. Minshall's
-/// variation sends the remainder at once.
+/// until the full segments before it are acknowledged, and the peer may delay this acknowledgement.
+/// Minshall's variation sends the remainder at once, because no other small segment is in flight.
 #[test]
 fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
     let mut classic = established(NagleRule::Classic);
@@ -93,7 +93,8 @@ fn a_fin_sends_waiting_data() {
     host.expect("FP. 2:12(10) ack 1");
 }
 
-/// RFC 9293 §3.8.6.2.1 (3): data that fills half of the largest window ever offered is sent.
+/// RFC 9293 §3.8.6.2.1 (3): Nagle's algorithm does not hold back data that fills half of the
+/// largest window that the peer has offered.
 #[test]
 fn half_of_a_small_peer_s_window_never_waits() {
     let mut host = Script::established(

@@ -1,4 +1,5 @@
-//! Tests of pacing: the times at which segments are sent, and its limits.
+//! Tests of pacing: the times at which segments are sent, the limits of the pacing rate, and
+//! segments that are not paced.
 
 use crate::{ms, secs};
 use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
@@ -29,8 +30,8 @@ fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Ve
     (pair, send_times)
 }
 
-/// Returns each transmission time, in microseconds since the first, with the number of segments
-/// sent at that time.
+/// Returns the transmission times without repetitions, in microseconds since the first, each with
+/// the number of segments sent at that time.
 fn bursts(send_times: &[Instant]) -> Vec<(u64, usize)> {
     let first = send_times[0];
     let mut bursts: Vec<(u64, usize)> = Vec::new();
@@ -55,8 +56,8 @@ fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
     write(&mut pair, 10 * 1_448);
     pair.pass_time(ms(99));
     let bursts = bursts(&send_times.borrow());
-    // In slow start, the pacing rate is two windows per round trip. Twenty segments per 100 ms are
-    // one segment per 5 ms, or two per 10 ms.
+    // In slow start, the pacing rate is two windows per round trip, here twenty segments in 100 ms.
+    // A pair of segments therefore follows the previous pair after 10 ms.
     assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
     for pair in bursts.windows(2).filter(|pair| pair[0].1 == 2) {
         assert_eq!(pair[1].0 - pair[0].0, 10_000, "{bursts:?}");
@@ -117,8 +118,8 @@ fn pacing_is_off_if_configured_or_without_a_requested_rate() {
     }
 }
 
-/// A maximum of 1,448,000 bytes per second is a pair of segments per 2 ms, on any path and with any
-/// rule, from the first segment on.
+/// The pacing rate is limited to 1,448,000 bytes per second, which is a pair of segments every 2
+/// ms. This holds from the first segment on, for all paths and pacing rules.
 #[test]
 fn a_maximum_rate_paces_with_every_rule_from_the_start() {
     let max_pacing_rate = Some(Rate::from_bits_per_second(8 * 1_448_000));
@@ -163,8 +164,7 @@ fn a_maximum_rate_can_be_set_and_removed_later() {
     assert!(free > 1_000 && grown > window, "{free}, {grown}");
 }
 
-/// A maximum above the rate that congestion control sets has no effect. A lower maximum replaces
-/// that rate.
+/// A maximum pacing rate takes effect only if it is below the rate that congestion control sets.
 #[test]
 fn congestion_control_paces_below_the_maximum_rate() {
     let first_bursts = |max_pacing_rate| {
@@ -200,8 +200,9 @@ fn acknowledgements_and_timeouts_are_not_paced() {
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // The RTO is 300 ms, and no data is acknowledged. In the first 250 ms only the rest of the
-    // window is sent, and 50 ms later the timeout follows.
+    // The RTO is 300 ms. The first 250 ms are enough for pacing to send the rest of the window, and
+    // nothing is repeated. The retransmission follows exactly 50 ms later, so pacing does not delay
+    // it.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));
@@ -224,7 +225,8 @@ fn paced_segments_are_sent_on_time() {
     assert_eq!(sent, 10, "the window");
 }
 
-/// Retransmissions are paced even if no new data follows them.
+/// Retransmissions are paced, even if the application has written nothing more, so that no new data
+/// follows them.
 #[test]
 fn retransmissions_without_new_data_are_paced() {
     let mut pair =

@@ -1,6 +1,6 @@
 //! Tests of the path MTU search (RFC 4821). After timeouts, segments become smaller, because the
-//! path may drop large packets without a report. Segments become larger again when data segments of
-//! a larger size, sent as probes, arrive.
+//! path may drop large packets without a report. To find a larger size, some data segments are sent
+//! larger than the others, as probes. When a probe arrives, all segments become as large.
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -28,8 +28,8 @@ fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections
     pair.established()
 }
 
-/// Sends `bytes` bytes from the client to the server, which reads them. Earlier calls have sent
-/// `before` bytes.
+/// Sends `bytes` bytes from the client to the server, which reads them. `before` is the number of
+/// bytes that earlier calls have sent.
 fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
     let (mut written, mut read) = (before, before);
     pair.run_until("everything has arrived", |pair| {
@@ -49,8 +49,9 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
-    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link. From this size,
-    // one successful probe suffices to find the path MTU. Over IPv4, two are necessary.
+    // Over IPv6, segments are first reduced to packets of 1,280 bytes, the minimum MTU of a link.
+    // One successful probe then suffices to find the path MTU. Over IPv4, the first reduction goes
+    // further, so two are necessary.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);
@@ -77,7 +78,7 @@ fn a_narrowed_path_reduces_segments_until_it_widens() {
     width.set(1_300);
     for part in 3..13 {
         // After a failed probe, no probe is sent for as many round trips as the window has
-        // segments. The search therefore needs several transfers.
+        // segments. Several transfers give the search enough round trips.
         transfer(&mut pair, part * 100_000, 100_000);
         pair.pass_time(secs(5));
     }
@@ -118,8 +119,8 @@ fn without_the_search_a_black_hole_ends_the_connection() {
     assert_eq!(pair.client.statistics().black_holes, 0);
 }
 
-/// RFC 4821 §7.7: nearly every path carries 1,280 bytes. If the segments still do not arrive, their
-/// size is halved.
+/// RFC 4821 §7.7: timeouts first reduce segments to 1,024 bytes of data. If these do not arrive
+/// either, further timeouts halve the size.
 #[test]
 fn a_very_narrow_path_is_found_by_further_timeouts() {
     let config = Config { path_floor: 88, ..Config::modern() };
@@ -131,8 +132,8 @@ fn a_very_narrow_path_is_found_by_further_timeouts() {
     assert!((128..=300).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
 }
 
-/// RFC 1122 §3.3.2: each host accepts packets of 576 bytes, so no working path has a smaller MTU.
-/// The search must find this MTU with the timestamps option and without it.
+/// RFC 1122 §3.3.2: hosts accept packets of 576 bytes, so no working path has a smaller MTU. On a
+/// path with this MTU, segments must become small enough, with and without timestamps.
 #[test]
 fn a_path_of_576_bytes_is_found_with_timestamps() {
     for timestamps in [true, false] {
@@ -176,8 +177,8 @@ fn an_immediate_search_reaches_the_path_mtu_without_losses() {
     }
 }
 
-/// RFC 4821 §7.8: packets alternate between two paths with different MTUs. The arrival of one probe
-/// then does not show that later segments of its size arrive.
+/// RFC 4821 §7.8: packets alternate between two paths with different MTUs. A probe may arrive by
+/// one path, although the other path drops segments of its size. The size is then withdrawn.
 #[test]
 fn a_size_that_only_some_paths_carry_is_withdrawn() {
     let path = Path::ipv4(1_500);
@@ -198,8 +199,8 @@ fn a_size_that_only_some_paths_carry_is_withdrawn() {
     );
 }
 
-/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths, and
-/// one of them drops packets of this size. The size is withdrawn although it was confirmed before.
+/// RFC 4821 §7.8: the size of segments was raised and confirmed long ago. Then packets begin to
+/// alternate between two paths, and one of them drops packets of this size. The size is withdrawn.
 #[test]
 fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
@@ -221,8 +222,8 @@ fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
 }
 
-/// Opens a connection that begins its search with segments of 1,000 bytes. The MSS of the peer is
-/// 1,460 bytes.
+/// Opens a connection that searches for the path MTU, beginning with segments of 1,000 bytes. The
+/// peer's MSS permits 1,460 bytes.
 fn searching(config: &Config) -> Script {
     let config =
         Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
@@ -243,14 +244,14 @@ fn acknowledge_all(host: &mut Script) {
     }
 }
 
-/// Writes 20,000 bytes. The connection sends a path MTU probe of 1,240 bytes, and segments of 1,000
-/// bytes after it.
+/// Returns a connection on which 20,000 bytes were written. It has sent a path MTU probe of 1,240
+/// bytes, and then segments of 1,000 bytes.
 fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // If congestion control paces, the segments after the probe are sent one by one in the next 10
-    // ms.
+    // If the congestion control paces, these segments are sent one by one. The first follow within
+    // 10 ms.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -261,7 +262,7 @@ fn probed(config: &Config) -> Script {
 const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
 
 /// RFC 4821 §7.4: the data that follows a probe shows whether the probe was lost. Without such
-/// data, a lost probe would cost a timeout.
+/// data, only a timeout would show the loss. So no probe is sent if less data is available.
 #[test]
 fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
@@ -271,8 +272,8 @@ fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_240);
     host.expect(". 1:1241(1240) ack 1");
-    // Enough data is written here, but the peer's window is one byte too small for a probe and the
-    // data that must follow it.
+    // Enough data was written for a probe and the data that must follow it. The peer's window is
+    // one byte too small for both, so no probe is sent.
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 4239");
     host.write(10_000);
@@ -292,8 +293,8 @@ fn a_probe_that_arrives_makes_segments_larger_and_the_window_no_larger() {
     assert_eq!(host.connection.statistics().path_probes_passed, 1);
 }
 
-/// RFC 4821 §7.6.2, §10.1: a lost probe does not reduce the congestion window, and its data is
-/// retransmitted.
+/// RFC 4821 §7.6.2, §10.1: a lost probe does not reduce the congestion window, if no other segment
+/// is lost. The data of the probe is retransmitted.
 #[test]
 fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_pieces() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic, CongestionName::Bbr] {
@@ -317,8 +318,8 @@ fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_p
     }
 }
 
-/// RFC 4821 §7.6.4, §4: the loss of a probe together with other segments is a sign of congestion.
-/// It is no evidence about the MTU.
+/// RFC 4821 §7.6.4, §4: a probe is lost together with other segments. This is a sign of congestion,
+/// so the window is reduced. The loss does not show that the probe was too large.
 #[test]
 fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     let mut host = probed(&NEW_RENO);
@@ -332,8 +333,8 @@ fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     expect_second_probe(&mut host);
 }
 
-/// Expects that the size of an inconclusive probe is probed again (RFC 4821 §7.6.4), and that the
-/// second probe arrives.
+/// Expects another probe of the same size, because the loss of the first one was inconclusive (RFC
+/// 4821 §7.6.4). The second probe arrives.
 #[track_caller]
 fn expect_second_probe(host: &mut Script) {
     while host.connection.statistics().path_probes_passed == 0 {
@@ -375,8 +376,8 @@ fn a_late_probe_has_passed() {
     assert_eq!(host.connection.effective_mss(), 1_240);
 }
 
-/// RFC 4821 §7.6.2: the number of segments in the congestion window determines the time until the
-/// next probe.
+/// RFC 4821 §7.6.2: after a failed probe, the time until the next probe is as many round trips as
+/// the congestion window has segments.
 #[test]
 fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_segments() {
     let mut host = probed(&NEW_RENO);
@@ -414,8 +415,8 @@ fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
     host.application(|connection, now| connection.driver().handle_icmp(now, report));
 }
 
-/// RFC 4821 §7.6.2, RFC 5927 §7.2: the report is applied when the probe is found lost. The next
-/// probe has the reported size.
+/// RFC 4821 §7.6.2, RFC 5927 §7.2: an ICMP report about a probe is applied only when the probe is
+/// found lost. The next probe then has the reported size.
 #[test]
 fn a_report_about_a_probe_that_is_lost_names_the_next_size() {
     let mut host = probed(&NEW_RENO);
@@ -453,8 +454,8 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
     assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
-/// The time limit R2 begins again when timeouts make segments smaller. Since segments have a
-/// minimum size, a peer that has vanished is nevertheless given up.
+/// Each time when timeouts make segments smaller, the time until R2 starts again. Segments have a
+/// minimum size, so a peer that has vanished is nevertheless given up.
 #[test]
 fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
@@ -467,8 +468,8 @@ fn a_vanished_peer_is_given_up_after_r2() {
     assert_eq!(host.connection.statistics().black_holes, 2);
 }
 
-/// RFC 4821 §7.7: an ICMP error that reports the peer as unreachable explains the timeouts, so they
-/// do not make segments smaller.
+/// RFC 4821 §7.7: segments become smaller if timeouts have no known cause. An ICMP error that
+/// reports the peer as unreachable is such a cause, so segments keep their size.
 #[test]
 fn segments_to_an_unreachable_peer_do_not_shrink() {
     let mut host =
@@ -501,8 +502,8 @@ fn expect_no_probe(host: &mut Script) {
     assert_eq!(host.connection.statistics().path_probes, 0);
 }
 
-/// RFC 4821 §7.4: while data is missing, the loss of a probe could not be distinguished from other
-/// losses, so no probe is sent.
+/// RFC 4821 §7.4: while data is missing, the cause of a lost probe would be uncertain: its size or
+/// congestion. So no probe is sent.
 #[test]
 fn no_probe_is_sent_while_data_is_missing() {
     let mut host = searching(&NEW_RENO);
@@ -512,8 +513,8 @@ fn no_probe_is_sent_while_data_is_missing() {
     expect_no_probe(&mut host);
 }
 
-/// RFC 8985 §7.3: during a tail loss probe, it is uncertain whether the data of this probe has
-/// arrived. No path MTU probe is sent meanwhile.
+/// RFC 8985 §7.3: until a tail loss probe is answered, it is uncertain whether the last segments
+/// were lost. So no path MTU probe is sent.
 #[test]
 fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
@@ -531,8 +532,8 @@ fn urgent_data_is_not_a_probe() {
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
 }
 
-/// RFC 2018 §3: while the peer's data has a gap, our data segments carry SACK blocks. A probe has
-/// no room for SACK blocks, so no probe is sent.
+/// RFC 2018 §3: while the peer's data has a gap, all our segments carry SACK blocks. The size of a
+/// path MTU probe leaves no room for them, so no probe is sent.
 #[test]
 fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
@@ -543,7 +544,7 @@ fn no_probe_is_sent_while_sack_blocks_are_due() {
 }
 
 /// RFC 5482 §3: a probe with the User Timeout option would exceed the probed size, or the MTU of
-/// the link. The option is therefore sent before the probe.
+/// the link. The segment with the option is therefore sent first, in the usual size.
 #[test]
 fn a_user_timeout_option_precedes_a_probe() {
     let config = Config { user_timeout_option: true, ..NEW_RENO };
@@ -555,7 +556,8 @@ fn a_user_timeout_option_precedes_a_probe() {
     host.expect(". 997:2237(1240) ack 1");
 }
 
-/// RFC 9768 §3.2.3.3: a due AccECN option is sent first, in a segment of the usual size.
+/// RFC 9768 §3.2.3.3: an AccECN option is due. It is sent in a segment of the usual size, and the
+/// path MTU probe follows without it.
 #[test]
 fn an_accecn_option_precedes_a_probe() {
     let config = Config {
@@ -576,8 +578,8 @@ fn an_accecn_option_precedes_a_probe() {
     assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
 }
 
-/// RFC 9293 §3.8.6.1: after a window probe, it is uncertain whether the peer has accepted its byte.
-/// The next segment is therefore no path MTU probe.
+/// RFC 9293 §3.8.6.1: the peer may have accepted or discarded the byte of a window probe. Until
+/// this is known, no path MTU probe is sent.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
@@ -591,7 +593,7 @@ fn no_path_probe_is_sent_right_after_a_window_probe() {
 }
 
 /// RFC 4821 §7.4: the congestion window must have room for the probe and the segments that follow
-/// it.
+/// it. Otherwise segments of the usual size are sent.
 #[test]
 fn a_small_congestion_window_prevents_probes() {
     for (segments, length) in [(4, 1_000), (5, 1_240)] {
@@ -601,7 +603,8 @@ fn a_small_congestion_window_prevents_probes() {
     }
 }
 
-/// RFC 4821 §7.4: no further data is sent until the congestion window has room for the probe.
+/// RFC 4821 §7.4: enough data for a probe is available, but the congestion window has no room for a
+/// probe. The data then waits for this room, and is not sent in smaller segments.
 #[test]
 fn a_probe_waits_for_room_in_the_congestion_window() {
     let mut host = searching(&NEW_RENO);
@@ -616,7 +619,8 @@ fn a_probe_waits_for_room_in_the_congestion_window() {
     host.expect(". 9001:10241(1240) ack 1");
 }
 
-/// RFC 4821 §7.4: the peer's window must have room for the probe and the segments that follow it.
+/// RFC 4821 §7.4: data waits until the peer's window has room for a probe and the segments that
+/// follow it.
 #[test]
 fn a_probe_waits_for_room_in_the_peer_s_window() {
     let mut host = searching(&NEW_RENO);
@@ -630,8 +634,8 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
 }
 
 /// RFC 1122 §4.2.3.2: the peer may delay the acknowledgement of a single segment until the next
-/// segment arrives. Data is therefore held back for a probe only while at least two segments are in
-/// flight.
+/// segment arrives. Data waits for a probe only if acknowledgements will soon arrive, that is while
+/// at least two segments are in flight.
 #[test]
 fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
@@ -643,8 +647,8 @@ fn a_probe_waits_only_while_two_segments_are_in_flight() {
     host.expect_nothing();
 }
 
-/// A probe needs data for itself and for the segments that follow it. If less data was written, it
-/// is sent at once, without a probe.
+/// If less data was written than a probe and the segments after it need, the data is sent at once,
+/// in segments of the usual size.
 #[test]
 fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);
@@ -654,8 +658,9 @@ fn little_data_does_not_wait_for_a_probe() {
     host.expect("P. 3001:4001(1000) ack 1");
 }
 
-/// Data is held back for a probe only if the send buffer has room for two segments in flight, the
-/// probe, and the segments that follow it.
+/// Data waits until there is enough for a probe and the segments that follow it. The send buffer
+/// must have room for this data in addition to two segments in flight. With a smaller buffer, data
+/// does not wait.
 #[test]
 fn a_probe_waits_for_a_full_send_buffer_if_large_enough() {
     let written = |size| {
@@ -699,13 +704,13 @@ fn a_passed_probe_is_reported_once() {
     assert!(!has_path_event(&mut host), "the search goes on");
 }
 
-/// RFC 4821 §7.3: an event reports to the application that the search has ended below the MTU of
-/// the link.
+/// RFC 4821 §7.3: an event reports to the application that the search has ended, if the path MTU
+/// that was found is below the MTU of the link.
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
-    // The reported size exceeds the present size by less than eight bytes. Another probe is not
-    // worthwhile, so the search ends when this probe is found lost.
+    // The reported size exceeds the present size by less than eight bytes, which is not worth
+    // another probe. When this probe is found lost, the search therefore ends.
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
@@ -743,8 +748,8 @@ fn the_end_of_a_complete_search_is_not_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: there are two events. The first reports that segments became smaller after
-/// timeouts. The second reports that smaller segments arrive.
+/// RFC 4821 §7.7: there are two events. The first event reports that timeouts have made segments
+/// smaller. The second reports that the smaller segments arrive.
 #[test]
 fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     let mut host =
@@ -763,8 +768,9 @@ fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: full segments that have arrived after the missing data make a black hole
-/// unlikely. It is then assumed only after twice as many timeouts.
+/// RFC 4821 §7.7: repeated timeouts are taken for a black hole, a path that drops large packets
+/// without a report. If full segments have arrived after the missing data, this is unlikely. Twice
+/// as many timeouts are then required.
 #[test]
 fn delivered_large_segments_double_the_detection_time() {
     for (named, time_limit) in [("1461-2920", 3), ("1461-2921", 6)] {
@@ -791,8 +797,8 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// A connection that holds data back for a path MTU probe is not application-limited. The
-/// congestion window therefore counts as filled, and grows (RFC 7661 §4.3).
+/// While data waits for a path MTU probe, the application is not the limit. The congestion window
+/// therefore counts as filled, and grows (RFC 7661 §4.3).
 #[test]
 fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
@@ -805,7 +811,7 @@ fn the_congestion_window_grows_while_data_waits_for_a_probe() {
 }
 
 /// RFC 5681 §3.1: in slow start, each acknowledgement enlarges the congestion window by one
-/// segment. Once a probe has arrived, this is a segment of the probed size.
+/// segment. After a probe has arrived, the window grows by segments of the probed size.
 #[test]
 fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let mut host = probed(&NEW_RENO);
@@ -819,8 +825,8 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
 /// segments become smaller.
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
-    // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. At the fourth timeout, segments reach
-    // their minimum size.
+    // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. The fourth one makes segments as small
+    // as possible, so R2 does not start again later.
     let time_limit = secs(11);
     let config = Config { give_up_after: time_limit, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
@@ -841,7 +847,8 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     );
 }
 
-/// RFC 4821 §7.8: a size is withdrawn even if only timeouts detect the losses.
+/// RFC 4821 §7.8: the size of segments was raised after a probe. If later segments of this size are
+/// lost, it is withdrawn, even if only timeouts show the losses.
 #[test]
 fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     let mut host = probed(&NEW_RENO);
@@ -850,8 +857,8 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         acknowledge_all(&mut host);
     }
     assert_eq!(host.connection.effective_mss(), 1_360);
-    // The first loss follows too soon after the packet size was raised, so it is no evidence that
-    // this size is too large.
+    // The size was raised just before the first loss, so this loss is no evidence that the size is
+    // too large. A loss after ten more seconds is.
     for (pause, withdrawn) in [(0, 0), (10, 1)] {
         host.pass_time(secs(pause));
         host.write(1_360);
@@ -860,13 +867,13 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         assert_eq!(withdrawals, withdrawn);
         acknowledge_all(&mut host);
     }
-    // Two probes have raised the size, to 1,240 and then to 1,360 bytes. Neither size was confirmed
-    // by later deliveries, so both are withdrawn.
+    // Two probes have raised the size: to 1,240 bytes, and then to 1,360. No later segments have
+    // confirmed either size, so both are withdrawn.
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 4821 §7.8: one large segment in a hundred is lost. Such rare losses have other causes than
-/// the size, so the size is not withdrawn.
+/// RFC 4821 §7.8: one large segment in a hundred is lost. If the size were too large, all would be
+/// lost. The size is therefore not withdrawn.
 #[test]
 fn a_size_with_few_losses_is_kept() {
     let path = Path::ipv4(1_500);
@@ -886,8 +893,9 @@ fn a_size_with_few_losses_is_kept() {
     assert_eq!((counted.path_sizes_withdrawn, pair.client.path_mtu()), (0, 1_500));
 }
 
-/// RFC 9768 §3.2.3.2.1: the first data with an AccECN option tests the path for the option. It must
-/// therefore not also be a path MTU probe.
+/// RFC 9768 §3.2.3.2.1: the first data segment with an AccECN option tests whether the path passes
+/// the option. If it were also a path MTU probe, the cause of its loss would be unknown. So it has
+/// the usual size.
 #[test]
 fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     let config = Config {
@@ -907,7 +915,8 @@ fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     host.expect("5. 989:2229(1240) ack 1");
 }
 
-/// RFC 4821 §7.4: the probe may fill the congestion window exactly.
+/// RFC 4821 §7.4: a probe is sent if it fills the congestion window exactly, but not if it exceeds
+/// the window by a byte.
 #[test]
 fn a_probe_is_sent_if_it_just_fits_the_congestion_window() {
     for (before, fits) in [(2_760, true), (2_761, false)] {

@@ -81,8 +81,9 @@ fn duplicate_data_is_acknowledged_again() {
     host.read(150);
 }
 
-/// The segment begins beyond the window. Its last byte is half of the sequence space away, so that
-/// a comparison modulo 2^32 places it before the window.
+/// The segment begins beyond the window. Its last byte is so far away, half of the sequence space,
+/// that a comparison modulo 2^32 places it before the window. The segment must nevertheless be
+/// refused.
 #[test]
 fn data_half_the_sequence_space_away_is_outside_the_window() {
     let config = Config { receive_buffer: 500.into(), ..Config::modern() };
@@ -128,8 +129,8 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // The list of ranges is full, but a segment that joins two stored ranges needs no further
-    // range. In-order data needs none either. Both are therefore accepted.
+    // The list of ranges is full. The next segments are accepted nevertheless, because they need no
+    // further range: out-of-order data that joins two ranges, and in-order data.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -139,7 +140,8 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     host.read(1_300);
 }
 
-/// A peer can send tiny ranges all over the window, but only a limited number of ranges is stored.
+/// A peer can send tiny ranges all over the window. The number of stored ranges is limited, so that
+/// they cost little memory and time.
 #[test]
 fn tiny_ranges_cost_a_bounded_amount() {
     let mut host = modern();
@@ -153,8 +155,8 @@ fn tiny_ranges_cost_a_bounded_amount() {
     assert_eq!(host.take_sent().len(), 5_000);
 }
 
-/// RFC 2018 §4: the first SACK block reports the range that contains the most recently received
-/// data.
+/// RFC 2018 §4: the first SACK block of an acknowledgement reports the range that has most recently
+/// received data.
 #[test]
 fn the_latest_range_is_reported_first() {
     let mut host = modern();
@@ -166,8 +168,9 @@ fn the_latest_range_is_reported_first() {
     host.expect(". 1:1(0) ack 1 sack 101-251 sack 301-401");
 }
 
-/// RFC 5681 §4.2, RFC 2018 §4: segments received together are acknowledged as if each had arrived
-/// alone. One SACK option has no room for five ranges, so two acknowledgements are sent.
+/// RFC 5681 §4.2, RFC 2018 §4: a batch of segments fills five ranges beyond holes. Each range must
+/// be reported, as if the segments had arrived one by one. One SACK option has no room for five
+/// ranges, so two acknowledgements are sent.
 #[test]
 fn each_of_five_holes_in_a_batch_is_reported() {
     let mut host = modern();
@@ -189,7 +192,8 @@ fn each_of_five_holes_in_a_batch_is_reported() {
 }
 
 /// RFC 5681 §3.2: a peer without SACK counts duplicate ACKs. Three segments that are received
-/// together must cause three duplicate ACKs, or the peer would wait for a timeout.
+/// together must therefore cause three duplicate ACKs. Otherwise the peer would retransmit only
+/// after a timeout.
 #[test]
 fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -199,15 +203,15 @@ fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
         host.expect(". 1:1(0) ack 1");
     }
     host.expect_nothing();
-    // An acknowledgement on a data segment does not count as a duplicate ACK, so a pure ACK follows
-    // it.
+    // An acknowledgement with data does not count as a duplicate ACK. The acknowledgement for the
+    // out-of-order segment is therefore also sent as a pure ACK.
     host.send(". 401:501(100) ack 1");
     host.write(10);
     host.expect("P. 1:11(10) ack 1");
     host.expect(". 11:11(0) ack 1");
     host.expect_nothing();
-    // The third segment fills the hole at 1, and one acknowledgement reports this. Further
-    // acknowledgements with its number would be duplicate ACKs, and would indicate another loss.
+    // The third segment fills the hole at 1, which one acknowledgement reports. No second one may
+    // follow, because the peer would count it as a duplicate ACK for another loss.
     host.send_together(&[". 601:701(100) ack 11", ". 701:801(100) ack 11", ". 1:101(100) ack 11"]);
     host.expect(". 11:11(0) ack 501");
     host.expect_nothing();
@@ -227,8 +231,8 @@ fn a_duplicate_is_reported_once() {
     host.read(100);
 }
 
-/// RFC 2883 §4.1.2: the D-SACK block of the duplicate is followed by the range that contains it,
-/// and then by the other ranges.
+/// RFC 2883 §4.1.2: out-of-order data arrives a second time. The first block, the D-SACK, reports
+/// this data. The second block is the range that contains it, and blocks of other ranges follow.
 #[test]
 fn a_duplicate_beyond_a_hole_is_followed_by_its_range() {
     let mut host = modern();
@@ -307,8 +311,8 @@ fn the_first_of_two_contradictory_fins_counts() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32. The peer's sequence numbers wrap to
-/// zero at the end of the hole.
+/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32. Here they wrap to zero within the
+/// missing data.
 #[test]
 fn a_hole_across_the_wrap_of_sequence_numbers_is_filled() {
     let mut host = modern();

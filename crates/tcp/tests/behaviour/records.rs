@@ -1,12 +1,12 @@
 //! Tests of record boundaries (`MSG_EOR`). No segment contains data from both sides of a boundary,
-//! even if it is retransmitted.
+//! not even a retransmitted segment.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// The TCP options that the peer offers in the two variants of a test: none, or the options that
-/// output prediction requires. Output prediction is the fast path for sent segments.
+/// The TCP options that the peer offers. Each test runs twice: without options, and with the
+/// options that output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -30,8 +30,8 @@ fn a_record_ends_a_segment_although_more_was_written() {
     }
 }
 
-/// Nagle's algorithm holds back only the final small segment. The boundary at the end of a record
-/// splits the data, so the record before the boundary is sent as soon as data follows it.
+/// Nagle's algorithm holds back only the last small segment of the written data. A record that ends
+/// at a boundary is such a segment until more data is written. Then it is sent at once.
 #[test]
 fn nagle_holds_back_only_the_last_record() {
     for offers in OFFERS {
@@ -68,7 +68,8 @@ fn records_are_not_merged_in_retransmissions() {
     }
 }
 
-/// RFC 8985 §7.3: a tail loss probe repeats the last segment, which may be short.
+/// RFC 8985 §7.3: a tail loss probe repeats the last segment in flight. Here this is a record
+/// shorter than a full segment.
 #[test]
 fn the_probe_of_a_tail_is_the_last_record() {
     let mut host = Script::connect(&Config { no_delay: true, ..Config::modern() });
@@ -107,8 +108,8 @@ fn boundaries_are_limited_and_drops_counted() {
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // `write_record` has just set a boundary. Nothing was written after it, so this call sets
-        // no second boundary.
+        // `write_record` has already set a boundary at this position. A second one would be
+        // superfluous, so this call has no effect.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);

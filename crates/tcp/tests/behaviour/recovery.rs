@@ -1,5 +1,5 @@
-//! Tests of loss recovery with SACK (RFC 2018). RACK detects losses (RFC 8985). While they are
-//! repaired, the data in flight is limited (RFC 6675, RFC 6937).
+//! Tests of loss recovery with SACK (RFC 2018). RACK detects losses (RFC 8985). During the
+//! retransmissions, recovery limits the data in flight (RFC 6675, RFC 6937).
 
 use crate::ms;
 use linerate_tcp::{Config, CongestionName, RecoveryState};
@@ -62,14 +62,15 @@ fn a_timeout_sends_the_segment_again_at_once() {
     host.expect_after(ms(400), "P. 1:101(100) ack 1");
 }
 
-/// RFC 8985 §6.2: three segments that arrive after a missing segment prove its loss without a
-/// timer.
+/// RFC 8985 §6.2: when three segments that were sent after a missing segment have arrived, the
+/// missing segment is lost. No timer is needed.
 #[test]
 fn three_later_deliveries_cause_a_retransmission() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-3001");
-    // Each of the first two SACKed segments permits a new segment (RFC 3042).
+    // The first two segments that the peer reports in SACK blocks each permit a new segment (RFC
+    // 3042).
     expect_segments(&mut host, &[10_001, 11_001]);
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -78,9 +79,9 @@ fn three_later_deliveries_cause_a_retransmission() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at
-/// SSTHRESH, although this acknowledgement covers more data than a window. The next acknowledgement
-/// enlarges the window.
+/// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends a recovery sets the window to
+/// SSTHRESH. It covers more data than a window, but does not enlarge the window further. The next
+/// acknowledgement does.
 #[test]
 fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
@@ -101,8 +102,8 @@ fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: if only one later segment has overtaken a segment, the segment is lost
-/// after a quarter of the round-trip time.
+/// RFC 8985 §6.2 step 4: fewer than three later segments have arrived. A missing segment then
+/// counts as lost only after the reordering window, a quarter of the round-trip time.
 #[test]
 fn an_overtaken_segment_is_awaited_for_a_quarter_of_the_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -124,8 +125,8 @@ fn a_segment_within_the_reordering_window_is_not_lost() {
     assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (0, 0));
 }
 
-/// RFC 6675 §5: SACK shows every hole. Each hole is filled once, when the limit of data in flight
-/// permits it.
+/// RFC 6675 §5: SACK blocks show every missing segment. Each is retransmitted once, as soon as the
+/// limit of data in flight permits it.
 #[test]
 fn several_holes_are_filled_in_one_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -144,8 +145,8 @@ fn several_holes_are_filled_in_one_round_trip() {
     assert_eq!(retransmitted, 3);
 }
 
-/// RFC 6937: during recovery, about one segment is sent for every two segments delivered. The
-/// window is SSTHRESH afterwards.
+/// RFC 6937: during recovery, about one segment is sent for every two segments delivered. So the
+/// window has shrunk to SSTHRESH when the recovery ends.
 #[test]
 fn the_window_shrinks_as_data_is_delivered() {
     let mut host = ten_out(&new_reno());
@@ -187,8 +188,8 @@ fn tahoe_fills_the_holes_in_slow_start() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 3);
 }
 
-/// Tahoe retransmits the first missing segment at once, although its window is one segment and more
-/// data is in flight.
+/// Tahoe retransmits the first missing segment at once. Its window of one segment would not permit
+/// this, because more data is in flight.
 #[test]
 fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -197,8 +198,8 @@ fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// With Tahoe, the window also becomes one segment if the reordering timer detects the loss, and
-/// not three SACKed segments.
+/// The loss is detected by the reordering timer, and not by three segments in SACK blocks. Tahoe
+/// reduces its window to one segment in this case as well.
 #[test]
 fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -209,8 +210,8 @@ fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// RFC 6675 §5 (C): a segment is sent when there is room for all of it. Each acknowledgement makes
-/// room for half a segment, so every second acknowledgement permits a segment.
+/// RFC 6675 §5 (C): a segment is sent only if the limit has room for all of it. In this recovery,
+/// each acknowledgement makes room for half a segment, so only every second one permits a segment.
 #[test]
 fn half_a_segment_of_room_admits_none() {
     let mut host = established(&new_reno());
@@ -232,8 +233,8 @@ fn half_a_segment_of_room_admits_none() {
 }
 
 /// RFC 6937bis: while less than SSTHRESH is in flight, an acknowledgement that advances SND.UNA and
-/// reports no further loss enlarges the data in flight, as in slow start. An acknowledgement with
-/// only new SACK blocks keeps it constant.
+/// reports no further loss permits more data in flight, as in slow start. An acknowledgement with
+/// only new SACK blocks permits just as much data as has arrived.
 #[test]
 fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     let mut host = ten_out(&new_reno());
@@ -246,8 +247,8 @@ fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     expect_segments(&mut host, &[4_001, 5_001]);
 }
 
-/// RFC 5681 §3.1: slow start after a timeout enlarges the window until all data is acknowledged,
-/// even beyond SSTHRESH.
+/// RFC 5681 §3.1: a timeout is followed by slow start. It may enlarge the window beyond SSTHRESH
+/// before all data is acknowledged. The end of the recovery must then not reduce the window.
 #[test]
 fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     let mut host = established(&Config { frto: false, initial_window: 14, ..new_reno() });
@@ -264,8 +265,8 @@ fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     assert!(information.congestion_window > information.slow_start_threshold);
 }
 
-/// RFC 8985 §3.3: when a segment that was sent after a retransmission arrives, it shows the loss of
-/// the retransmission.
+/// RFC 8985 §3.3: a segment that was sent after a retransmission arrives, but the retransmission
+/// does not. The retransmission is therefore lost, and is repeated without waiting for a timeout.
 #[test]
 fn a_lost_retransmission_is_repeated_without_a_timeout() {
     let mut host = ten_out(&new_reno());
@@ -281,8 +282,8 @@ fn a_lost_retransmission_is_repeated_without_a_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §6.3: at a timeout, all data that is not SACKed and could have arrived is marked as
-/// lost.
+/// RFC 8985 §6.3: a timeout marks data as lost, except for data in SACK blocks, and data sent so
+/// recently that it cannot have arrived yet.
 #[test]
 fn after_a_timeout_only_missing_data_is_retransmitted() {
     let mut host = established(&new_reno());
@@ -300,7 +301,8 @@ fn after_a_timeout_only_missing_data_is_retransmitted() {
     expect_segments(&mut host, &[1_001, 3_001]);
 }
 
-/// RFC 2018 §8: the peer may discard data that it has SACKed. The data is then retransmitted.
+/// RFC 2018 §8: the peer may discard data that it has SACKed. When this becomes evident, the data
+/// is retransmitted.
 #[test]
 fn reneged_data_is_retransmitted() {
     let mut host = established(&new_reno());
@@ -310,8 +312,8 @@ fn reneged_data_is_retransmitted() {
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
-    // The retransmission fills the hole, but the acknowledgement does not cover the data that the
-    // peer has SACKed. The peer has therefore discarded this data.
+    // The hole is filled, but the acknowledgement does not cover the data after it, which the peer
+    // has reported in SACK blocks. The peer has therefore discarded this data.
     host.send(". 1:1(0) ack 1001");
     host.expect_nothing();
     host.pass_time(ms(200));
@@ -321,8 +323,9 @@ fn reneged_data_is_retransmitted() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
-/// RFC 8985 §6.2 step 3: data that arrives after data sent later shows reordering. Data that the
-/// peer has SACKed, discarded and then acknowledged must not count as reordered.
+/// RFC 8985 §6.2 step 3: data that arrives after data sent later shows reordering. Here the peer
+/// has reported data in SACK blocks, discarded it, and acknowledged it later. This must not count
+/// as reordering.
 #[test]
 fn reneging_is_not_mistaken_for_reordering() {
     let mut host = established(&new_reno());
@@ -339,7 +342,8 @@ fn reneging_is_not_mistaken_for_reordering() {
     assert_eq!((counted.reneged, counted.reorderings), (1, 0));
 }
 
-/// RFC 8985 §7: a tail loss probe is sent after two round trips, long before the timeout.
+/// RFC 8985 §7: if the last segments are not acknowledged, a tail loss probe is sent after two
+/// round-trip times. The retransmission timeout would come much later.
 #[test]
 fn the_last_segment_is_probed_before_the_timeout() {
     let mut host = established(&new_reno());
@@ -349,8 +353,8 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(probe.says.length, 1_000);
     assert_eq!(host.connection.statistics().tail_probes, 1);
     host.pass_time(ms(10));
-    // This SACK block reports the third segment, which the probe has repeated. The first two
-    // segments are therefore lost.
+    // The probe has repeated the third segment, which this SACK block reports. The first two
+    // segments were sent before it and are missing, so they are lost.
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
@@ -359,8 +363,8 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §7.2: the reordering timer detects the loss of a segment before SACKed data, so no
-/// probe is sent.
+/// RFC 8985 §7.2: a segment before SACKed data is missing. The reordering timer will detect its
+/// loss, so no probe is sent.
 #[test]
 fn no_probe_is_sent_while_a_hole_is_known() {
     let mut host = established(&new_reno());
@@ -375,8 +379,8 @@ fn no_probe_is_sent_while_a_hole_is_known() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 0));
 }
 
-/// RFC 8985 §7.2: the peer may delay the acknowledgement of a single segment. In this case, the
-/// probe waits for 200 ms in addition to two round-trip times.
+/// RFC 8985 §7.2: if only one segment is in flight, the peer may delay its acknowledgement. The
+/// probe then waits for 200 ms in addition to two round-trip times.
 #[test]
 fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
@@ -401,8 +405,9 @@ fn an_unanswered_tail_is_probed_once() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (1, 1));
 }
 
-/// RFC 8985 §7.3: no further probe is sent before there is a new RTT sample. An acknowledgement
-/// that may be for the original or for the probe gives no sample.
+/// RFC 8985 §7.3: after a probe, no other probe is sent before there is a new RTT sample. The
+/// acknowledgement of the probed segment gives none, because it may answer the original or the
+/// probe.
 #[test]
 fn no_second_probe_is_sent_without_a_round_trip_sample() {
     for options in ["", " ts 100 1"] {
@@ -427,8 +432,8 @@ fn no_second_probe_is_sent_without_a_round_trip_sample() {
     }
 }
 
-/// RFC 8985 §7.3: if new data is available, the probe carries it instead of a repetition, even
-/// beyond the congestion window.
+/// RFC 8985 §7.3: a probe carries new data, even beyond the congestion window. It repeats a segment
+/// only if there is no new data.
 #[test]
 fn a_probe_carries_new_data_if_there_is_any() {
     let mut host = established(&new_reno());
@@ -438,8 +443,9 @@ fn a_probe_carries_new_data_if_there_is_any() {
     assert_eq!(probe.says.seq, 10_001);
 }
 
-/// RFC 8985 §7.4.2 case 3: the peer acknowledges the probe without reporting a duplicate, so the
-/// probe has repaired a loss.
+/// RFC 8985 §7.4.2 case 3: the peer acknowledges the probed segment, but does not report it as a
+/// duplicate. The original was therefore lost and the probe has repaired this loss, so the window
+/// is reduced.
 #[test]
 fn a_loss_repaired_by_the_probe_reduces_the_window() {
     let mut host = established(&new_reno());
@@ -456,7 +462,8 @@ fn a_loss_repaired_by_the_probe_reduces_the_window() {
     assert!(host.connection.information().slow_start_threshold < 10_000);
 }
 
-/// RFC 8985 §7.4.2 case 2: the peer reports the probe as a duplicate, so nothing was lost.
+/// RFC 8985 §7.4.2 case 2: the peer reports the probed segment as a duplicate. The original and the
+/// probe have both arrived, so the window is not reduced.
 #[test]
 fn a_duplicated_probe_does_not_reduce_the_window() {
     let mut host = established(&new_reno());
@@ -471,8 +478,8 @@ fn a_duplicated_probe_does_not_reduce_the_window() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 3522: the acknowledgement echoes the timestamp of the original segment, so the timeout was
-/// spurious.
+/// RFC 3522: after a timeout, the acknowledgement echoes the timestamp of the original segment. The
+/// original has arrived, so the timeout is undone.
 #[test]
 fn an_echo_of_the_original_undoes_the_timeout() {
     let mut host = established_with(&new_reno(), " ts 100 1");
@@ -492,8 +499,8 @@ fn an_echo_of_the_original_undoes_the_timeout() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682: without timestamps, the acknowledgement of data that was not retransmitted shows that
-/// the timeout was spurious.
+/// RFC 5682: without timestamps, F-RTO undoes a timeout. It was spurious if data that was not
+/// retransmitted is acknowledged.
 #[test]
 fn originals_delivered_after_a_timeout_undo_it() {
     let mut host = established(&new_reno());
@@ -504,21 +511,22 @@ fn originals_delivered_after_a_timeout_undo_it() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // This acknowledges the first retransmission. Step 2 of F-RTO then permits two new segments, in
-    // place of further retransmissions.
+    // This acknowledges the retransmission, or its original. Step 2 of F-RTO then permits two new
+    // segments instead of retransmissions.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
     let after = host.connection.information();
     assert!(after.congestion_window >= before.congestion_window);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
-    // This is a late acknowledgement of data sent before the timeout. The timeout was spurious, so
-    // the acknowledgement gives an RTT sample (RFC 5682 §2.2).
+    // This acknowledges data that was sent only once, before the timeout. The timeout was spurious,
+    // so the acknowledgement gives an RTT sample, although it arrives late (RFC 5682 §2.2).
     host.send(". 1:1(0) ack 3001");
     assert!(host.connection.information().smoothed_round_trip > before.smoothed_round_trip);
 }
 
-/// RFC 5682 §3.1 step 1: a further timeout of the same data restarts F-RTO.
+/// RFC 5682 §3.1 step 1: F-RTO starts from its first step again if the timer expires again for the
+/// same data.
 #[test]
 fn a_second_timeout_restarts_frto() {
     let mut host = established(&new_reno());
@@ -551,7 +559,8 @@ fn a_genuine_timeout_leads_to_slow_start() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// RFC 2883, RFC 3708: the peer reports every retransmission as a duplicate, so nothing was lost.
+/// RFC 2883, RFC 3708: the peer reports every retransmission as a duplicate. All originals have
+/// therefore arrived, so the window is restored.
 #[test]
 fn duplicates_of_every_retransmission_restore_the_window() {
     let mut host = ten_out(&new_reno());
@@ -567,8 +576,9 @@ fn duplicates_of_every_retransmission_restore_the_window() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 2883 §5: a later acknowledgement has overtaken the acknowledgement with the SACK block. The
-/// block now lies below SND.UNA, but was no duplicate when the acknowledgement was sent.
+/// RFC 2883 §5: two acknowledgements are reordered. When the one with the SACK block arrives, the
+/// block lies below SND.UNA, like a D-SACK. It reported no duplicate when it was sent, so it must
+/// not count as one.
 #[test]
 fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     let mut host = ten_out(&new_reno());
@@ -579,8 +589,8 @@ fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 6675 §5 (A): data beyond the end of a recovery may be SACKed during the recovery. This must
-/// not be forgotten when the recovery ends, because it reveals a further loss.
+/// RFC 6675 §5 (A): during a recovery, data beyond its end may be SACKed. This information must
+/// outlast the recovery, because it reveals another loss.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());
@@ -591,8 +601,8 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert_eq!(sent, [1, 12_001, 13_001]);
     host.pass_time(ms(10));
-    // This acknowledgement ends the first recovery. Its SACK block shows that the segment from
-    // 12001 is lost, because the segment after it has arrived.
+    // This acknowledgement ends the first recovery. Its SACK block reports the segment from 13001,
+    // so the segment before it, from 12001, is lost.
     host.send(". 1:1(0) ack 12001 sack 13001-14001");
     let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");
@@ -602,7 +612,8 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     assert!(threshold < 5_000, "{threshold} after the two losses, 5,000 after the first");
 }
 
-/// RFC 6675 §5.1: data SACKed after a timeout is not retransmitted.
+/// RFC 6675 §5.1: a timeout schedules all missing data for retransmission. Data that is SACKed
+/// later is not retransmitted.
 #[test]
 fn data_sacked_after_a_timeout_is_not_retransmitted() {
     let mut host = established(&new_reno());
@@ -618,8 +629,8 @@ fn data_sacked_after_a_timeout_is_not_retransmitted() {
     assert_eq!(again, [1_001, 5_001]);
 }
 
-/// RFC 6675 §5.1: a timeout ends a recovery. Until all data that was sent before the timeout is
-/// acknowledged, further losses begin no other recovery.
+/// RFC 6675 §5.1: a timeout replaces a recovery. Until all data sent before the timeout is
+/// acknowledged, missing segments are retransmitted, but begin no new recovery.
 #[test]
 fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     let mut host = ten_out(&new_reno());

@@ -1,5 +1,6 @@
-//! Tests that a refused segment leaves the connection unchanged (RFC 5961 §5.2), even if it has a
-//! future timestamp, another window, options, congestion marks or data.
+//! Tests that a refused segment leaves the connection unchanged (RFC 5961 §5.2). The segments carry
+//! everything that could change it: a future timestamp, another window, options, congestion marks
+//! and data.
 //!
 //! The function `refuse` compares the whole connection before and after each refused segment. Only
 //! counters, the budget of challenge ACKs and the pending answer may differ.
@@ -19,8 +20,8 @@ use std::rc::Rc;
 /// The SYN-ACK of a peer that accepts every requested option.
 const SYN_ACK: &str = "SE. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK ts 1000 0";
 
-/// Returns a configuration that enables all options, so that a segment could change as much state
-/// as possible.
+/// Returns a configuration with all options enabled. A segment can then change as much state as
+/// possible, if it is wrongly processed.
 fn rules(accurate: bool) -> Config {
     Config {
         ecn: EcnRule::Request,
@@ -59,8 +60,8 @@ fn in_state(state: State, config: &Config) -> Script {
     match state {
         State::SynSent | State::SynReceived => {}
         State::Established => {
-            // The sender has unacknowledged data. The receiver has unread data, and out-of-order
-            // data behind a hole. So a refused segment could change all of these.
+            // The connection now has unacknowledged data, unread data, and out-of-order data behind
+            // a hole. A refused segment must not change any of these.
             host.write(3_000);
             host.send("P. 1:101(100) ack 1");
             host.send("P. 301:401(100) ack 1");
@@ -113,23 +114,23 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// The window and the options of the refused segments, which must have no effect. If a connection
-/// recorded this timestamp, PAWS would reject the peer's later segments.
+/// The window and options of the refused segments. They must have no effect: if the timestamp were
+/// recorded, for example, PAWS would reject the peer's later segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
-/// Returns segments that a connection in `state` refuses, with the reason for each refusal. The
-/// peer's SYN must have been received in this state.
+/// Returns segments that a connection in `state` refuses, with the reason for each refusal. `state`
+/// must be one in which the peer's SYN has been received.
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
-    // This acknowledgement number precedes SND.UNA by more than the largest window of the peer, so
-    // it is too old.
+    // This acknowledgement number is too old: it precedes SND.UNA by more than the largest window
+    // that the peer has offered (RFC 5961 §5.2).
     let ancient = 1_u32.wrapping_sub(65_535 << 7).wrapping_sub(2);
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
     vec![
         // RFC 5961 §5.2: the next four segments have an unacceptable acknowledgement number. They
-        // begin before the expected sequence number or exactly at it, with data and without data.
+        // begin at the expected sequence number or before it. All but one carry data.
         (format!("PEW. {}:{end}(101) ack 500000000 {POISON}", first - 1), Refusal::BadAck),
         (format!("PUEW. {first}:{end}(100) ack 500000000 urg 50 {POISON}"), Refusal::BadAck),
         (format!("EW. {first}:{first}(0) ack 500000000 {POISON}"), Refusal::BadAck),
@@ -189,8 +190,9 @@ fn in_every_state_a_refused_segment_changes_nothing() {
     }
 }
 
-/// A refused segment changes nothing, and causes at most one answer. This is an acknowledgement,
-/// limited to one challenge ACK per interval, or in SYN-RECEIVED a reset.
+/// A refused segment changes nothing, and causes at most one answer. The answer is an
+/// acknowledgement, and only one challenge ACK is sent per interval. In SYN-RECEIVED, the answer is
+/// a reset.
 #[test]
 fn a_refused_segment_only_causes_its_answer() {
     let mut host = in_state(State::Established, &rules(false));
@@ -209,7 +211,7 @@ fn a_refused_segment_only_causes_its_answer() {
 #[derive(Clone, Debug)]
 struct Forgery {
     flags: TcpFlags,
-    /// The sequence number, relative to the expected number.
+    /// The sequence number of the segment, relative to the number that the connection expects.
     seq: i32,
     ack: i32,
     window: u16,
@@ -327,8 +329,8 @@ proptest! {
 }
 
 /// A blind attacker sends 2^16 segments of 1,400 bytes, and one of them contains the next expected
-/// sequence number. It is refused because of its acknowledgement number. If its timestamp were
-/// recorded nevertheless, PAWS would drop the peer's segments, and the connection would time out.
+/// sequence number. It is refused because of its acknowledgement number, so its timestamp must not
+/// be recorded. Otherwise PAWS would drop the peer's segments until the connection times out.
 #[test]
 fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     let config = Config::modern();
@@ -350,8 +352,8 @@ fn a_blindly_injected_timestamp_does_not_block_the_peer() {
         pair.pass_time(ms(100));
         received += pair.read_all(End::Server).expect("the connection is open").len();
         let (next, ack, stamp) = seen.get().expect("the client has sent something");
-        // The acknowledgement number is at least 64 MiB away from all data that was sent, so the
-        // segment must be refused.
+        // The guessed acknowledgement number differs by at least 64 MiB from the numbers of all
+        // data that was sent. So the segment must be refused.
         let segment = injected(next - 700, ack + (guess << 26), stamp.wrapping_add(1_000_000_000));
         pair.inject(End::Server, &segment);
     }
@@ -375,7 +377,8 @@ fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     bytes
 }
 
-/// Keep-alive must detect that the peer is gone even if forged segments arrive.
+/// Keep-alive detects that the peer is gone because nothing arrives from it. Forged segments that
+/// are refused must not postpone this.
 #[test]
 fn a_refused_segment_does_not_postpone_keep_alive_probes() {
     let keep_alive = KeepAlive { idle: secs(10), interval: secs(1), probes: 3 };

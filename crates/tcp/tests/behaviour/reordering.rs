@@ -1,5 +1,5 @@
-//! Tests of reordering (RFC 8985 §6): the time for which late segments are awaited, and ambiguous
-//! acknowledgements.
+//! Tests of reordering (RFC 8985 §6): the time after which an overtaken segment counts as lost, and
+//! acknowledgements that may answer an original or a retransmission.
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno};
@@ -22,7 +22,8 @@ fn again(host: &Script) -> u64 {
 }
 
 /// Returns a connection that has detected reordering: it sent ten segments, and the second arrived
-/// before the first. All ten are delivered, and ten more segments are in flight.
+/// before the first. All ten have arrived. Ten more segments were sent 10 ms ago, and are in
+/// flight.
 fn reordered() -> Script {
     let mut host = established(&new_reno());
     ten_more(&mut host);
@@ -33,8 +34,9 @@ fn reordered() -> Script {
     host
 }
 
-/// RFC 8985 §6.2 step 4: on a path that reorders, three segments that overtake another segment do
-/// not prove its loss.
+/// RFC 8985 §6.2 step 4: if the path has reordered segments before, three later segments that
+/// arrive do not suffice to detect a loss. The missing segment is lost only after the reordering
+/// window.
 #[test]
 fn after_reordering_three_overtaking_segments_are_no_proof() {
     let mut host = reordered();
@@ -44,8 +46,9 @@ fn after_reordering_three_overtaking_segments_are_no_proof() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// RFC 5681 §3.1: a loss that is detected during recovery, even if by a timer, belongs to the
-/// window of data for which the congestion window was reduced. It causes no second reduction.
+/// RFC 5681 §3.1: recovery has reduced the congestion window. Another loss in the same window of
+/// data is then detected during the recovery, here by the reordering timer. It causes no second
+/// reduction.
 #[test]
 fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     let mut host = reordered();
@@ -61,9 +64,8 @@ fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 8985 §6.2 step 2: RACK stores the transmission time of the most recently sent segment among
-/// the delivered ones. A segment that was sent before it and arrives after it does not replace this
-/// time.
+/// RFC 8985 §6.2 step 2: RACK stores the transmission time of that delivered segment which was sent
+/// most recently. If an earlier segment arrives after it, this time does not go back.
 #[test]
 fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
@@ -80,8 +82,8 @@ fn a_late_segment_does_not_revert_rack_state() {
     );
 }
 
-/// Sends ten segments, and makes the connection retransmit the first of them, which arrives late.
-/// The peer then reports the duplicate.
+/// Sends ten segments, of which the first arrives late. The connection has then retransmitted it
+/// needlessly, and the peer reports the duplicate.
 fn retransmit_needlessly(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 4_000));
@@ -90,8 +92,8 @@ fn retransmit_needlessly(host: &mut Script, first: u32) {
     host.expect_nothing();
 }
 
-/// RFC 8985 §6.2 step 4: a duplicate shows that the reordering window was too small. The window
-/// grows by a quarter of the round-trip time.
+/// RFC 8985 §6.2 step 4: a D-SACK shows that a retransmission was needless, because the reordering
+/// window was too small. This window grows by a quarter of the round-trip time.
 #[test]
 fn a_needless_retransmission_widens_the_reordering_window() {
     let mut host = established(&new_reno());
@@ -113,8 +115,8 @@ fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     host.send(&format!(". 1:1(0) ack {}", first + 10_000));
 }
 
-/// RFC 8985 §6.2 step 4 (RACK.reo_wnd_persist): after sixteen recoveries without a duplicate, the
-/// reordering window is reset.
+/// RFC 8985 §6.2 step 4 (RACK.reo_wnd_persist): a D-SACK has enlarged the reordering window. After
+/// sixteen recoveries without another D-SACK, it returns to its initial size.
 #[test]
 fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     let fixed = Config { congestion: CongestionName::Fixed(10), ..new_reno() };
@@ -142,8 +144,8 @@ fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: the sixteen recoveries after which the reordering window is reset include
-/// a recovery after a timeout.
+/// RFC 8985 §6.2 step 4: the enlarged reordering window returns to its initial size after sixteen
+/// recoveries without a D-SACK. A recovery after a timeout counts as one of them.
 #[test]
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
@@ -168,8 +170,8 @@ fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     }
 }
 
-/// RFC 8985 §6.2 steps 4 and 5: a duplicate widens the reordering window before losses are detected
-/// from the SACK blocks of the same acknowledgement.
+/// RFC 8985 §6.2 steps 4 and 5: an acknowledgement has a D-SACK and new SACK blocks. The D-SACK
+/// first enlarges the reordering window. Losses are then detected with the enlarged window.
 #[test]
 fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     for (blocks, lost) in [("sack 11001-12001", 1_000), ("sack 9001-10001 sack 11001-12001", 0)] {
@@ -181,9 +183,9 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     }
 }
 
-/// RFC 8985 §6.2 step 2: an acknowledgement arrives more than the minimum round-trip time after a
-/// retransmission, but echoes an earlier timestamp. It therefore acknowledges the original. It does
-/// not show that data sent between the original and the retransmission is lost.
+/// RFC 8985 §6.2 step 2: an acknowledgement arrives long enough after a retransmission to be its
+/// answer. The echoed timestamp is earlier, however, so it answers the original. It therefore does
+/// not show that data sent after the original is lost.
 #[test]
 fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");
@@ -201,8 +203,9 @@ fn an_echo_of_the_original_does_not_advance_rack() {
     assert_eq!(host.connection.information().lost, 0);
 }
 
-/// Karn's algorithm also applies to the minimum round-trip time. An acknowledgement right after a
-/// retransmission is for the original segment, so it gives no sample.
+/// Karn's algorithm also applies to the minimum round-trip time. An acknowledgement soon after a
+/// retransmission answers the original segment. A sample from it would be too small, so none is
+/// taken.
 #[test]
 fn an_acknowledgement_right_after_a_retransmission_does_not_reduce_the_minimum_round_trip() {
     let mut host = established(&new_reno());

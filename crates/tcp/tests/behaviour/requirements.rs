@@ -1,5 +1,5 @@
-//! Tests of the requirements of RFC 9293 that no other file tests. `specs/rfc9293.toml` lists all
-//! requirements.
+//! Tests of those requirements of RFC 9293 that the other files do not test. `specs/rfc9293.toml`
+//! lists all requirements, with their tests.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -91,8 +91,8 @@ fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
     }
 }
 
-/// RFC 9293 MUST-64, MUST-4: options may begin at any byte, after any number of NOPs. An
-/// end-of-list option ends the options.
+/// RFC 9293 MUST-64, MUST-4: options may begin at any byte, after any number of NOPs. Bytes after
+/// an end-of-list option are ignored.
 #[test]
 fn options_are_read_wherever_they_begin() {
     for options in [
@@ -103,8 +103,8 @@ fn options_are_read_wherever_they_begin() {
     ] {
         assert_eq!(RawPeer::established(options).connection.effective_mss(), 700, "{options:?}");
     }
-    // The timestamps option is accepted without the usual padding and at an odd offset, on the SYN
-    // and on data.
+    // On a SYN and on data, the timestamps option is accepted at an odd offset, without the usual
+    // padding before it.
     let stamp = |value: u8| [8, 10, 0, 0, 0, value, 0, 0, 0, 0, 1, 0];
     let mut peer = RawPeer::established(&stamp(50));
     assert_eq!(peer.send(TcpFlags::ACK, 901, &stamp(51), b"data"), Disposition::Accepted);
@@ -115,8 +115,8 @@ fn options_are_read_wherever_they_begin() {
     );
 }
 
-/// RFC 9293 MUST-14, MUST-67, SHLD-5, MAY-3: the MSS is the MTU of the path without the fixed
-/// headers.
+/// RFC 9293 MUST-14, MUST-67, SHLD-5, MAY-3: each SYN announces as MSS the MTU of the path less the
+/// IP and TCP headers without options.
 #[test]
 fn every_syn_announces_the_path_mtu_less_the_fixed_headers() {
     for (mtu_payload, mss) in [(1_480, 1_460), (980, 960), (556, 536), (65_515, 65_495)] {
@@ -146,8 +146,8 @@ fn only_a_syn_carries_the_mss_option() {
     }
 }
 
-/// RFC 9293 MUST-1: the window is an unsigned number. Read as a signed number, a window of 40,000
-/// would be negative.
+/// RFC 9293 MUST-1: the window is an unsigned number. A window of 40,000 has its highest bit set,
+/// and must not be read as a negative number.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -158,8 +158,8 @@ fn a_window_with_its_first_bit_set_is_a_large_one() {
     assert_eq!(sent, 40_000);
 }
 
-/// RFC 9293 MUST-11: a reset before the handshake ends is reported as "refused" to an application
-/// that has opened the connection. If the peer has opened the connection, the reset ends it.
+/// RFC 9293 MUST-11: a reset arrives before the handshake ends. An application that has opened the
+/// connection gets the error "refused". If the peer has opened the connection, it ends as reset.
 #[test]
 fn a_reset_before_the_handshake_ends_refuses_an_active_open_and_resets_a_passive_one() {
     let mut active = Script::connect(&Config::modern());
@@ -235,7 +235,7 @@ fn r2_is_set_for_each_connection() {
 }
 
 /// RFC 9293 SHLD-9, SHLD-10, MUST-47: the application is informed at R1, after three
-/// retransmissions and long before R2.
+/// retransmissions and long before the connection is given up at R2.
 #[test]
 fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     let mut data = established();
@@ -262,8 +262,8 @@ fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     assert_eq!(syn.events(), [Event::SoftError]);
 }
 
-/// RFC 9293 MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and do not end the
-/// connection.
+/// RFC 9293 MUST-47, SHLD-25, MUST-56: an ICMP error is reported to the application at once, but
+/// does not end the connection.
 #[test]
 fn the_application_is_informed_of_a_soft_error() {
     let mut opening = Script::connect(&Config::modern());
@@ -282,8 +282,8 @@ fn the_application_is_informed_of_a_soft_error() {
     }
 }
 
-/// RFC 9293 MUST-29: a probe or its answer can be lost, so a single unanswered probe must not end
-/// the connection.
+/// RFC 9293 MUST-29: a keep-alive probe or its answer may be lost. Therefore a single unanswered
+/// probe does not end the connection, even if the configured number of probes is zero or one.
 #[test]
 fn one_unanswered_probe_ends_no_connection() {
     for probes in [0, 1, 2] {
@@ -298,8 +298,9 @@ fn one_unanswered_probe_ends_no_connection() {
     }
 }
 
-/// RFC 9293 MUST-31: 100,000 urgent bytes are sent. Each segment announces urgent data. The urgent
-/// pointer gives the exact end of the urgent data as soon as 16 bits can express the distance.
+/// RFC 9293 MUST-31: 100,000 urgent bytes are sent. Each segment announces urgent data, but the
+/// urgent pointer has only 16 bits. It gives the exact end once the distance to the end is small
+/// enough.
 #[test]
 fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -312,7 +313,8 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
         let left = 100_001 - sent.says.seq;
         assert_eq!(sent.says.urgent.map(u32::from), Some(left.min(65_535)), "{}", sent.says);
     }
-    // The urgent mark of the receiver moves with the urgent pointers of the peer's segments.
+    // Here the peer sends 100,000 urgent bytes. Our urgent mark moves on with the urgent pointer of
+    // each segment.
     let mut host = established();
     for start in (1..100_001_usize).step_by(1_000) {
         let left = (100_001 - start).min(65_535);
@@ -339,8 +341,8 @@ fn urgent_data_is_announced_through_a_closed_window() {
 }
 
 /// RFC 9293 SHLD-14: the right edge of the offered window never moves to the left, however late the
-/// application reads. With window scaling, the window is a multiple of the scale factor (RFC 7323
-/// §2.4), so the edge may be lower by less than this factor.
+/// application reads. With window scaling, the window is rounded down to a multiple of the scale
+/// factor (RFC 7323 §2.4). The edge may therefore move to the left by less than this factor.
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {
@@ -371,8 +373,8 @@ fn the_right_edge_of_the_window_is_never_taken_back() {
     }
 }
 
-/// RFC 9293 SHLD-16: the peer shrinks its window below the data in flight, and the part that still
-/// fits is retransmitted.
+/// RFC 9293 SHLD-16: the peer shrinks its window while data is in flight. The part of this data
+/// that still fits is retransmitted.
 #[test]
 fn data_that_fits_a_shrunk_window_is_retransmitted() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -386,8 +388,8 @@ fn data_that_fits_a_shrunk_window_is_retransmitted() {
     host.expect_nothing();
 }
 
-/// RFC 9293 SHLD-17, MUST-34, MUST-35: if a window shrinks to zero while data is in flight, probes
-/// are sent for as long as the peer answers.
+/// RFC 9293 SHLD-17, MUST-34, MUST-35: if a window shrinks to zero while data is in flight, window
+/// probes are sent. The connection stays open for as long as the peer answers them.
 #[test]
 fn a_window_shrunk_to_zero_does_not_end_a_connection_whose_peer_answers() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -425,8 +427,8 @@ fn the_first_probe_waits_for_a_retransmission_timeout() {
     }
 }
 
-/// RFC 9293 MUST-40: acknowledgements are sent after at most half a second, even if a longer delay
-/// or tick is configured.
+/// RFC 9293 MUST-40: an acknowledgement is delayed by at most half a second, even if a longer delay
+/// or a longer tick is configured.
 #[test]
 fn no_configuration_delays_acknowledgements_for_half_a_second() {
     for (delayed_ack, tick) in [(secs(2), ms(0)), (ms(400), ms(400)), (ms(1), secs(3))] {
@@ -441,8 +443,9 @@ fn no_configuration_delays_acknowledgements_for_half_a_second() {
 }
 
 /// RFC 9293 SHLD-4, RFC 6191 §2: a SYN ends TIME-WAIT if its timestamp is later than that of the
-/// old connection. If both timestamps are equal, or the SYN has none, a higher sequence number is
-/// required. If only the SYN has a timestamp, it ends TIME-WAIT in any case.
+/// old connection. If both timestamps are equal, or the SYN has none, the SYN needs a higher
+/// sequence number. If the old connection had no timestamps and the SYN has one, it ends TIME-WAIT
+/// in any case.
 #[test]
 fn a_later_timestamp_ends_time_wait_whatever_its_number() {
     let waiting = |syn_ack: &str| {

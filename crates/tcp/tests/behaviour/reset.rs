@@ -1,5 +1,6 @@
 //! Tests of received resets and SYNs, genuine and forged (RFC 9293 §3.10.7.4, RFC 5961), and of the
-//! limits on acknowledgements that the peer could answer in turn.
+//! limits for acknowledgements. Without limits, two endpoints could answer each other's
+//! acknowledgements for ever.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -49,8 +50,9 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
         host.expect(". 1:1(0) ack 1");
         assert_eq!(host.connection.state(), State::Established);
         assert_eq!(host.connection.statistics().challenge_acks, 1);
-        // A peer that has lost the connection's state answers the challenge ACK with a reset. The
-        // reset takes its sequence number from the acknowledgement number of the challenge ACK.
+        // If the reset is genuine, the peer no longer has the connection. It then answers our
+        // challenge ACK with another reset, whose sequence number is the acknowledgement number of
+        // the challenge ACK. This reset closes the connection.
         host.send("R 1:1(0)");
         assert_eq!(host.connection.state(), State::Closed);
     }
@@ -106,8 +108,9 @@ fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
     }
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer has restarted, and we have not detected this. The peer
-/// answers our challenge ACK with a reset.
+/// RFC 9293 §3.5.1, figure 9: the peer has restarted and opens the connection anew, but our
+/// connection still exists. We answer its SYN by a challenge ACK, and its reset ends our
+/// connection.
 #[test]
 fn a_restarted_peer_can_reset_our_connection() {
     let mut host = established();
@@ -173,8 +176,8 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: data with an old acknowledgement number is refused. A blind attacker therefore has
-/// to guess this number in addition to the sequence number.
+/// RFC 5961 §5: data with a too old acknowledgement number is refused. So a blind attacker must
+/// guess not only the sequence number, but also the acknowledgement number.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -199,9 +202,9 @@ fn segments_that_are_not_acceptable_are_answered() {
     }
 }
 
-/// Our acknowledgement of an empty segment outside the window may also be outside the peer's
-/// window. If every such segment were answered at once, the two endpoints would exchange
-/// acknowledgements for ever.
+/// An empty segment outside the window is answered by an acknowledgement, which may be outside the
+/// peer's window. The peer would answer it in turn, and so on for ever. Such acknowledgements are
+/// therefore sent only at intervals.
 #[test]
 fn empty_segments_outside_the_window_are_answered_at_intervals() {
     let mut host = established();
@@ -214,9 +217,9 @@ fn empty_segments_outside_the_window_are_answered_at_intervals() {
     assert!((8..=11).contains(&answers), "{answers} answers to 200 acknowledgements in a second");
 }
 
-/// An attacker who has the sequence numbers sends data to each endpoint in the name of the other
-/// endpoint. Each endpoint then acknowledges data that the other endpoint has not sent. The
-/// number of acknowledgements that answer each other must be limited.
+/// An attacker who knows the sequence numbers sends forged data to both endpoints. Each endpoint
+/// acknowledges data that the other has not sent, and the other answers this acknowledgement. The
+/// number of these acknowledgements must be limited.
 #[test]
 fn forged_data_starts_no_storm_of_acknowledgements() {
     let config = Config { timestamps: false, ..Config::modern() };
@@ -306,8 +309,8 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// A host that has sent its maximum number of challenge ACKs can withhold further ones. It cannot
-/// withhold an acknowledgement that is due for another reason.
+/// A host that has sent its maximum number of challenge ACKs can withhold others. An
+/// acknowledgement that is due for another reason is sent nevertheless.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();
@@ -320,8 +323,8 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     assert!(host.application(withhold));
     host.expect_nothing();
     host.pass_time(ms(200));
-    // A duplicate segment and a forged reset arrive together, and one acknowledgement answers both.
-    // The host cannot withhold it as a challenge ACK, because it is also due for the duplicate.
+    // A duplicate segment and a forged reset arrive together. One acknowledgement answers both. It
+    // is due for the duplicate, so it must not be withheld, although it is also a challenge ACK.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

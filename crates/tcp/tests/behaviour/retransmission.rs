@@ -15,8 +15,8 @@ fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// Expects `count` segments of 1,000 bytes, and nothing else. The first segment has the sequence
-/// number `start`.
+/// Expects segments of 1,000 bytes, of which the first has the sequence number `start`. There must
+/// be exactly `count` segments.
 #[track_caller]
 fn expect_segments(host: &mut Script, start: u32, count: u32) {
     for index in 0..count {
@@ -27,8 +27,8 @@ fn expect_segments(host: &mut Script, start: u32, count: u32) {
     host.expect_nothing();
 }
 
-/// Returns a connection that has sent twelve segments. The first is acknowledged, the second is
-/// lost, and two duplicate acknowledgements have arrived.
+/// Returns a connection that has sent twelve segments. The first is acknowledged and the second is
+/// lost. Two duplicate ACKs for segments after it have arrived.
 fn before_the_third_duplicate(congestion: CongestionName) -> Script {
     let config =
         Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
@@ -83,8 +83,8 @@ fn the_first_timeout_is_three_round_trips() {
     host.expect_after(ms(600), "P. 1:101(100) ack 1");
 }
 
-/// RFC 6298 (5.3): an acknowledgement of new data restarts the timer for the rest of the data in
-/// flight.
+/// RFC 6298 (5.3): if an acknowledgement covers only a part of the data in flight, the timer
+/// restarts for the rest.
 #[test]
 fn an_acknowledgement_of_new_data_restarts_the_timer() {
     let mut host = established(&Config::modern());
@@ -92,7 +92,7 @@ fn an_acknowledgement_of_new_data_restarts_the_timer() {
     host.take_sent();
     host.pass_time(ms(150));
     host.send(". 1:1(0) ack 1001");
-    // SRTT is 19 ms and RTTVAR 38 ms, so the minimum of RTO applies.
+    // SRTT is 19 ms and RTTVAR 38 ms. RTO would be 171 ms, so its minimum of 200 ms applies.
     host.expect_after(ms(200), "P. 1001:2001(1000) ack 1");
 }
 
@@ -107,7 +107,8 @@ fn a_duplicate_acknowledgement_does_not_restart_the_timer() {
 }
 
 /// Karn's algorithm (RFC 6298 §3): an acknowledgement of a retransmitted segment gives no RTT
-/// sample. RTO stays doubled until a segment that was sent once is acknowledged.
+/// sample. After a timeout, RTO therefore stays doubled until a segment that was sent only once is
+/// acknowledged.
 #[test]
 fn a_retransmitted_segment_gives_no_rtt_sample() {
     let mut host = established(&Config::modern());
@@ -127,8 +128,9 @@ fn a_retransmitted_segment_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
-/// RFC 7323 §4.1, §4.2: the timestamp shows which copy is acknowledged. A retransmitted segment
-/// therefore gives an RTT sample if new data is acknowledged.
+/// RFC 7323 §4.1, §4.2: the echoed timestamp shows whether the original or the retransmission is
+/// acknowledged. With timestamps, the acknowledgement of a retransmitted segment therefore gives an
+/// RTT sample, but only if it acknowledges new data.
 #[test]
 fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -152,9 +154,9 @@ fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
 }
 
 /// The segment arrives, but its acknowledgement is lost. The acknowledgement of the retransmission
-/// echoes the timestamp of the first copy. As an RTT sample, the echo would include our own
-/// timeout. Each further timeout would be longer, up to two minutes on a path of milliseconds.
-/// Segments after the retransmitted segment that were sent once must not give such a sample either.
+/// then echoes the timestamp of the original. An RTT sample from it would include the timeout, so
+/// RTO would grow with each timeout, up to two minutes. Segments behind the retransmitted one must
+/// not give such a sample either.
 #[test]
 fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -181,7 +183,7 @@ fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     }
 }
 
-/// RFC 5681 §3.2: only the third duplicate acknowledgement triggers the retransmission.
+/// RFC 5681 §3.2: the lost segment is retransmitted at the third duplicate ACK, and not before.
 #[test]
 fn only_the_third_duplicate_retransmits_the_lost_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -191,7 +193,7 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
     // After the third duplicate ACK, 11,000 bytes are in flight. Three more duplicate ACKs enlarge
-    // cwnd to 11,500 bytes, which is still too small for another segment.
+    // cwnd to 11,500 bytes, which leaves too little room for another segment.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -204,8 +206,8 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 1);
 }
 
-/// RFC 5681 §2: a segment that carries data or changes the window is not a duplicate
-/// acknowledgement.
+/// RFC 5681 §2: a duplicate ACK carries no data and does not change the window. Other segments with
+/// an unchanged acknowledgement number are not counted.
 #[test]
 fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -219,8 +221,8 @@ fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
 }
 
 /// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
-/// Without this rule, each loss would lead to a timeout with a Linux peer that tunes its receive
-/// buffer. Such a peer enlarges its window with each out-of-order segment.
+/// A Linux peer that tunes its receive buffer enlarges its window with each out-of-order segment.
+/// Without this rule, each loss would therefore lead to a timeout.
 #[test]
 fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -240,8 +242,9 @@ fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() 
     expect_segments(&mut host, 1_001, 1);
 }
 
-/// RFC 2883: a block below the acknowledgement number is a D-SACK. It reports data that arrived
-/// twice, and no loss.
+/// RFC 2883: a block below the acknowledgement number is a D-SACK. An acknowledgement with only
+/// such a block reports data that arrived twice. It is no sign of a loss, so it is not counted as a
+/// duplicate ACK.
 #[test]
 fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -254,8 +257,9 @@ fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     }
 }
 
-/// Limited transmit (RFC 3042): only two segments are in flight, and the first is lost. A third
-/// duplicate ACK can arrive only if new segments are sent.
+/// Limited transmit (RFC 3042): two segments are in flight, and the first is lost, so only one
+/// duplicate ACK would arrive. Each of the first two duplicate ACKs causes a new segment, so that a
+/// third one arrives.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -266,18 +270,18 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
         expect_segments(&mut host, new, 1);
     }
     host.send(". 1:1(0) ack 1");
-    // The three duplicate ACKs show a loss, so the lost segment is retransmitted. They also show
-    // that three segments have left the network, so a new segment follows.
+    // The third duplicate ACK shows that the first segment is lost, so it is retransmitted. Three
+    // segments have left the network, which makes room for a new segment.
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
-    // SSTHRESH has its minimum of two segments. Segments of limited transmit do not count as data
-    // in flight (RFC 5681 §3.2 step 2).
+    // SSTHRESH is half of the data in flight, but at least two segments. The segments of limited
+    // transmit do not count (RFC 5681 §3.2 step 2), so the minimum applies.
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 5681 §3.2 steps 4 and 5: each further duplicate ACK shows that a segment has left the
-/// network, so a new segment may be sent.
+/// RFC 5681 §3.2 steps 4 and 5: after the third duplicate ACK, each further one shows that a
+/// segment has left the network. This makes room for a new segment.
 #[test]
 fn each_further_duplicate_makes_room_for_a_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -299,8 +303,9 @@ fn each_further_duplicate_makes_room_for_a_segment() {
     assert_eq!(next, 15_001);
 }
 
-/// RFC 6582 §3.2 step 3, §4: only the first partial acknowledgement restarts the timer. Recovery
-/// repairs one loss per round trip, so a timeout ends the recovery if many segments are lost.
+/// RFC 6582 §3.2 step 3, §4: recovery repairs one loss per round trip. Only the first partial
+/// acknowledgement restarts the timer. If many segments are lost, the timer therefore expires,
+/// which ends the recovery.
 #[test]
 fn a_long_recovery_ends_in_a_timeout() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -325,7 +330,8 @@ fn a_long_recovery_ends_in_a_timeout() {
     );
 }
 
-/// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the next segment is also missing.
+/// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the segment at its number is also
+/// lost, so it is retransmitted.
 #[test]
 fn new_reno_retransmits_at_each_partial_acknowledgement() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -368,7 +374,8 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 1_001, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 1_000));
-    // Duplicate ACKs do not inflate the window during slow start.
+    // After the loss, Tahoe is in slow start. There, duplicate ACKs do not enlarge the window, so
+    // nothing is sent.
     for _ in 0..5 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -377,8 +384,9 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 12_001, 2);
 }
 
-/// RFC 5681 equation (4) and §3.1: after a timeout, ssthresh is half of the data in flight and cwnd
-/// is one segment. Data that is acknowledged meanwhile is not retransmitted.
+/// RFC 5681 equation (4) and §3.1: a timeout sets ssthresh to half of the data in flight, and cwnd
+/// to one segment. The data in flight is then retransmitted, except for data that has been
+/// acknowledged.
 #[test]
 fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     let mut host = established(&Config { frto: false, ..new_reno() });
@@ -392,14 +400,15 @@ fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // At the timeout, all other data in flight had already arrived. So it is not retransmitted, and
-    // the next segment contains new data.
+    // Only the first segment was lost. All other data in flight is now acknowledged, so it is not
+    // retransmitted, and the next segment contains new data.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
 }
 
-/// RFC 5681 §3.1: further timeouts of the same segment do not halve ssthresh again.
+/// RFC 5681 §3.1: the first timeout of a segment halves ssthresh. Further timeouts of this segment
+/// do not.
 #[test]
 fn the_same_loss_halves_the_threshold_once() {
     let mut host = established(&new_reno());
@@ -410,7 +419,7 @@ fn the_same_loss_halves_the_threshold_once() {
 }
 
 /// Two timeouts are caused by different losses, so each of them halves ssthresh. No RTT sample was
-/// taken between them, so RTO is still doubled at the second.
+/// taken between them, so the second timeout occurs after twice the RTO.
 #[test]
 fn another_loss_halves_the_threshold_again() {
     let mut host = established(&Config::modern());
@@ -425,8 +434,8 @@ fn another_loss_halves_the_threshold_again() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 6582 §3.2 step 2, §6: after a timeout, data that has arrived may be retransmitted. The
-/// duplicate ACKs that it causes are no sign of another loss.
+/// RFC 6582 §3.2 step 2, §6: after a timeout, segments may be retransmitted although they have
+/// arrived. The peer answers them by duplicate ACKs, which are no sign of another loss.
 #[test]
 fn duplicates_after_a_timeout_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..Config::modern() });
@@ -452,9 +461,9 @@ fn after_a_timeout() -> Script {
     host
 }
 
-/// F-RTO, RFC 5682 §2.1 step 3 (b): two acknowledgements of new data show that the original
-/// segments arrive. The timeout is undone, and nothing else is retransmitted. The RTT samples of
-/// the late segments are used (§2.2).
+/// F-RTO, RFC 5682 §2.1 step 3 (b): after a timeout, two acknowledgements of new data show that the
+/// original segments arrive, only late. The timeout is undone, and nothing more is retransmitted.
+/// The late segments give RTT samples (§2.2).
 #[test]
 fn two_acknowledgements_of_new_data_undo_a_timeout() {
     let mut host = after_a_timeout();
@@ -472,8 +481,8 @@ fn two_acknowledgements_of_new_data_undo_a_timeout() {
     host.take_sent();
     let statistics = host.connection.statistics();
     assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
-    // The recovery has ended, so three duplicate ACKs indicate another loss (RFC 5682 §2.2,
-    // "recover").
+    // Since the timeout is undone, its recovery has ended. Three duplicate ACKs therefore indicate
+    // another loss (RFC 5682 §2.2, "recover").
     for _ in 0..3 {
         host.send(". 1:1(0) ack 12001");
     }
@@ -496,9 +505,9 @@ fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a): a duplicate ACK after the new data shows that the rest of the data in
-/// flight is lost. This data is retransmitted in slow start, from a window of at most three
-/// segments.
+/// RFC 5682 §2.1 step 3 (a): F-RTO has sent new data, and a duplicate ACK follows. The rest of the
+/// data in flight is therefore lost. It is retransmitted in slow start, from a window of at most
+/// three segments.
 #[test]
 fn a_duplicate_after_new_data_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -508,8 +517,8 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     expect_segments(&mut host, 1_001, 2);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
-    // The peer sends these duplicate ACKs for the second new segment and for needless
-    // retransmissions. They do not indicate another loss, so nothing is sent.
+    // These duplicate ACKs answer the second new segment and needless retransmissions. They
+    // indicate no other loss, so nothing is sent.
     for _ in 0..4 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -521,9 +530,10 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     assert_eq!((statistics.fast_retransmissions, statistics.spurious_recoveries), (0, 0));
 }
 
-/// RFC 5682 §2.1 step 2 (a): some acknowledgements do not show whether the original segments
-/// arrive. These are duplicates, acknowledgements of a part of the retransmitted segment, and
-/// acknowledgements of all data in flight.
+/// RFC 5682 §2.1 step 2 (a): the first acknowledgement after a timeout may not show whether the
+/// original segments arrive. The timeout then counts as genuine. Such acknowledgements are
+/// duplicates, acknowledgements of a part of the retransmitted segment, and acknowledgements of all
+/// data in flight.
 #[test]
 fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -545,8 +555,8 @@ fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// RFC 5682 §2.1 step 2 (b): if there is no new data, or no room for it in the peer's window, the
-/// data in flight is retransmitted at once.
+/// RFC 5682 §2.1 step 2 (b): F-RTO requires new data, and room for it in the peer's window. Without
+/// them, the data in flight is retransmitted at once.
 #[test]
 fn without_new_data_to_send_a_timeout_is_confirmed() {
     for (written, window) in [(10_000, 65_535), (30_000, 9_000)] {
@@ -560,8 +570,8 @@ fn without_new_data_to_send_a_timeout_is_confirmed() {
     }
 }
 
-/// RFC 5682 §2.1: a segment with data, or with a new window but no new acknowledgement, has no
-/// effect on F-RTO.
+/// RFC 5682 §2.1: F-RTO waits for an acknowledgement. It ignores segments that acknowledge nothing
+/// new and have data or a new window.
 #[test]
 fn data_and_window_updates_do_not_advance_f_rto() {
     let mut host = after_a_timeout();
@@ -574,7 +584,7 @@ fn data_and_window_updates_do_not_advance_f_rto() {
 }
 
 /// RFC 5682 §2.1 step 1: if the timer expires again for the segment at SND.UNA, F-RTO begins again.
-/// The timeout of another segment counts as genuine.
+/// A timeout of another segment during the recovery counts as genuine.
 #[test]
 fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     let mut host = after_a_timeout();
@@ -595,8 +605,9 @@ fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// The RTT grows beyond RTO, and the peer supports neither SACK nor timestamps. F-RTO detects the
-/// spurious timeout, so only one segment is retransmitted, instead of all data in flight.
+/// The RTT of the path grows beyond RTO, which causes a spurious timeout. Without SACK and
+/// timestamps, only F-RTO detects it. Then one segment is retransmitted needlessly, instead of all
+/// data in flight.
 #[test]
 fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
@@ -620,8 +631,8 @@ fn a_path_that_becomes_longer_costs_one_retransmission() {
     assert_eq!(statistics.retransmitted_segments, 1);
 }
 
-/// The BSD profile has a slow timer that ticks every 500 ms. A retransmission timeout expires only
-/// at a tick.
+/// The retransmission timer of the BSD profile is counted down every 500 ms, so it expires only at
+/// such a tick.
 #[test]
 fn the_clock_of_1988_expires_on_its_ticks() {
     let mut host = established(&Config::bsd_tahoe());
@@ -634,7 +645,7 @@ fn the_clock_of_1988_expires_on_its_ticks() {
     host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
 }
 
-/// Retransmissions fit into the peer's window even if it is smaller than a segment.
+/// If the peer's window is smaller than a segment, retransmissions are correspondingly smaller.
 #[test]
 fn retransmissions_fit_the_peer_s_window() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 400 mss 1000");
@@ -652,9 +663,9 @@ fn retransmissions_fit_the_peer_s_window() {
     host.expect_nothing();
 }
 
-/// Both endpoints retransmit, because acknowledgements were lost in both directions. Each endpoint
-/// acknowledges the data of the other with SND.NXT as sequence number. If the acknowledgement had
-/// the sequence number of the retransmission, the other endpoint would discard it as old.
+/// Both endpoints retransmit, because acknowledgements were lost in both directions. An
+/// acknowledgement must have SND.NXT as sequence number. With the number of the retransmission, the
+/// peer would discard it as old.
 #[test]
 fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     for frto in [true, false] {
@@ -691,9 +702,9 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
-/// The peer has probed our window with a byte. It then sends an acknowledgement whose sequence
-/// number is that of this byte, so the segment is old. Its acknowledgement number is used, but its
-/// window is not.
+/// The peer has sent a window probe of one byte, and then an acknowledgement with the sequence
+/// number of this byte. The segment is therefore old: its acknowledgement number is used, but its
+/// window is ignored.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -705,8 +716,8 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:3001(0) ack 2");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
     host.expect_nothing();
-    // Two acknowledgements are ignored: one of unsent data, and one in a segment far from the
-    // window.
+    // The next two acknowledgements are ignored. The first acknowledges unsent data, and the
+    // sequence number of the second is far outside the window.
     host.send(". 1:1(0) ack 3002");
     host.send(". 2000000000:2000000000(0) ack 3001");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
@@ -714,7 +725,8 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:4001(1000) ack 2");
 }
 
-/// Several small segments that were lost are retransmitted as one larger segment.
+/// If several consecutive small segments are lost, their data is retransmitted in one larger
+/// segment.
 #[test]
 fn lost_small_segments_are_retransmitted_as_one() {
     let mut host = established(&Config { no_delay: true, ..Config::modern() });
@@ -726,7 +738,8 @@ fn lost_small_segments_are_retransmitted_as_one() {
     assert_eq!(host.connection.statistics().bytes_retransmitted, 500);
 }
 
-/// A retransmitted segment may also contain new data. This data does not count as retransmitted.
+/// A retransmitted segment may also contain new data. The counter of retransmitted bytes does not
+/// include this data.
 #[test]
 fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     let mut host = established(&Config::modern());
@@ -739,8 +752,9 @@ fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     assert_eq!((statistics.bytes_retransmitted, statistics.bytes_sent), (100, 400));
 }
 
-/// Karn's algorithm (RFC 6298 §3): out-of-order data is acknowledged only after the retransmission
-/// of the data before it, so it gives no RTT sample.
+/// Karn's algorithm (RFC 6298 §3): data after a missing segment is acknowledged only when the
+/// retransmission of that segment has arrived. It gives no RTT sample, although it was sent only
+/// once.
 #[test]
 fn data_beyond_a_hole_gives_no_rtt_sample() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -757,7 +771,8 @@ fn data_beyond_a_hole_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// Karn's algorithm also applies to a simultaneous open, because the SYN-ACK repeats the SYN.
+/// Karn's algorithm also applies to a simultaneous open: the SYN-ACK counts as a retransmission of
+/// the SYN.
 #[test]
 fn a_simultaneous_open_gives_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -785,7 +800,8 @@ fn a_partial_acknowledgement_deflates_the_window() {
     assert_eq!(host.connection.information().congestion_window, 5_500 + 3_000 - 3_000 + 1_000);
 }
 
-/// A segment that is acknowledged before it could be retransmitted is not retransmitted.
+/// A retransmission is due, but its data is acknowledged before it can be sent. The retransmission
+/// is then omitted.
 #[test]
 fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     for congestion in [CongestionName::Tahoe, CongestionName::Reno, CongestionName::NewReno] {
@@ -798,8 +814,8 @@ fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     }
 }
 
-/// RFC 3042 §2: limited transmit applies to the first two duplicate ACKs. After the third, Tahoe
-/// has retransmitted a segment, and sends nothing for further duplicate ACKs.
+/// RFC 3042 §2: limited transmit applies to the first two duplicate ACKs. At the third, Tahoe
+/// retransmits a segment. It sends nothing for further duplicate ACKs.
 #[test]
 fn limited_transmit_ends_with_the_third_duplicate() {
     let config = Config { congestion: CongestionName::Tahoe, ..Config::modern() };
@@ -816,8 +832,9 @@ fn limited_transmit_ends_with_the_third_duplicate() {
     }
 }
 
-/// RFC 6582 §3.2 step 1: needless retransmissions may cause duplicates of the acknowledgement that
-/// ended the recovery. Only duplicates of a later acknowledgement trigger another recovery.
+/// RFC 6582 §3.2 step 1: needless retransmissions cause duplicates of the acknowledgement that
+/// ended the recovery. These trigger no recovery. Another recovery begins only after duplicates of
+/// a later acknowledgement.
 #[test]
 fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..new_reno() });
@@ -839,8 +856,9 @@ fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: the recovery lasts until the new data that F-RTO
-/// has sent is also acknowledged.
+/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: during F-RTO, new data was sent. The recovery
+/// that follows lasts until this data is also acknowledged, so duplicate ACKs for it trigger
+/// nothing.
 #[test]
 fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     let mut host = after_a_timeout();

@@ -1,5 +1,5 @@
-//! Tests of tail loss probes (RFC 8985 §7.3, §7.4): the data of a probe, and the meaning of its
-//! answers.
+//! Tests of tail loss probes (RFC 8985 §7.3, §7.4): the data that a probe carries, and the meaning
+//! of the peer's answers to it.
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
@@ -19,9 +19,9 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// RFC 8985 §7.4.2: a second acknowledgement without data answers the second copy of the probed
-/// segment, so both copies have arrived. A later acknowledgement of new data is then no sign that
-/// the probe has repaired a loss, and does not reduce ssthresh.
+/// RFC 8985 §7.4.2: the first acknowledgement without data answers the original, and the second one
+/// answers the probe. Both copies have arrived, so the probe has repaired no loss. A later
+/// acknowledgement of new data must therefore not reduce ssthresh.
 #[test]
 fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     let mut host = probed();
@@ -34,7 +34,8 @@ fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     assert_eq!(threshold(&host), before);
 }
 
-/// The peer reports the probed segment as a duplicate (RFC 2883), so nothing was lost.
+/// The peer reports the probed segment as a duplicate (RFC 2883). The original and the probe have
+/// therefore both arrived, and nothing was lost.
 #[test]
 fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     for together in [false, true] {
@@ -50,9 +51,8 @@ fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     }
 }
 
-/// Some segments do not count as the peer's answer to the probe. Here they are a data segment that
-/// repeats the acknowledgement number, and an acknowledgement that adds a SACK block of later
-/// segments.
+/// Not every segment with the acknowledgement number of the probe is an answer to it. A data
+/// segment is none, and neither is an acknowledgement whose SACK block reports later segments.
 #[test]
 fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
@@ -85,7 +85,7 @@ fn a_probe_of_new_data_repairs_no_loss() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 8985 §7.3: no further probe is sent until the previous probe is answered.
+/// RFC 8985 §7.3: until the peer has answered a probe, no other probe is sent.
 #[test]
 fn an_unanswered_probe_is_the_only_one() {
     let mut host = probed();
@@ -96,7 +96,7 @@ fn an_unanswered_probe_is_the_only_one() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// RFC 8985 §7.3: after the probe is answered in any way, a further probe may be sent.
+/// RFC 8985 §7.3: any kind of answer to a probe permits another probe.
 #[test]
 fn each_answer_to_a_probe_permits_the_next() {
     for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
@@ -125,8 +125,8 @@ fn each_answer_to_a_probe_permits_the_next() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// The probe reveals a loss, for which recovery reduces the window. The answer to the probe must
-/// not reduce the window a second time.
+/// The answer to the probe reveals a loss. The window is reduced once, for the recovery. The same
+/// answer must not reduce it a second time, as an answer to a probe that repaired a loss does.
 #[test]
 fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();
@@ -142,8 +142,8 @@ fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     assert_eq!(threshold(&host), 3_500);
 }
 
-/// RFC 8985 §7.3: if the peer's window has no room for new data, the probe repeats the last
-/// segment.
+/// RFC 8985 §7.3: a probe should carry new data. If the peer's window has no room for it, the probe
+/// repeats the last segment.
 #[test]
 fn a_probe_respects_the_peers_window() {
     let mut host = Script::connect(&new_reno());
@@ -170,7 +170,8 @@ fn a_short_last_segment_is_probed_alone() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// RFC 8985 §7.2: each transmission of new data restarts the timer of the probe.
+/// RFC 8985 §7.2: the probe is sent two round-trip times after new data was last sent, because each
+/// transmission of new data restarts the timer.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     let mut host = established(&new_reno());
@@ -200,8 +201,8 @@ fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     }
 }
 
-/// RFC 8985 §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data postpones the probe, but not the
-/// retransmission timeout.
+/// RFC 8985 §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): each transmission of new data postpones the
+/// probe. It does not postpone the retransmission timeout, which therefore comes first here.
 #[test]
 fn new_data_does_not_postpone_the_timeout() {
     let mut host = established(&Config { initial_window: 30, ..new_reno() });
@@ -217,8 +218,8 @@ fn new_data_does_not_postpone_the_timeout() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
 }
 
-/// RFC 8985 §7.2: a SACK block reveals a missing segment. The segment is retransmitted without a
-/// probe.
+/// RFC 8985 §7.2: a SACK block arrives late and reveals a missing segment. The segment is
+/// retransmitted by recovery, and the scheduled probe is cancelled.
 #[test]
 fn a_late_sack_block_cancels_the_probe() {
     let mut host = established(&new_reno());
@@ -230,8 +231,8 @@ fn a_late_sack_block_cancels_the_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// A report that a segment is too large shows that the segment is lost. It is retransmitted from
-/// its beginning, within the congestion window, and no probe is sent.
+/// An ICMP report that a segment is too large for the path shows that it is lost. It is
+/// retransmitted from its beginning, as far as the congestion window permits, and no probe is sent.
 #[test]
 fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     let mut host = established(&Config { initial_window: 2, ..new_reno() });
@@ -248,7 +249,8 @@ fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// RFC 8985 §7.3: an acknowledgement that is due together with the probe is carried by the probe.
+/// RFC 8985 §7.3: if an acknowledgement and a probe are due at one time, only the probe is sent. It
+/// carries the acknowledgement.
 #[test]
 fn a_probe_due_with_an_acknowledgement_carries_it() {
     for offers in ["sackOK", "sackOK ts 100 1"] {

@@ -1,5 +1,5 @@
-//! Tests of TIME-WAIT records. A record is a small copy of a released connection in TIME-WAIT, and
-//! replaces it. It must answer segments as the full connection would.
+//! Tests of TIME-WAIT records. When the application has released a connection in TIME-WAIT, a small
+//! record replaces it. The record must answer segments as the full connection would.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Offload, State, TimeWaitRecord};
@@ -8,13 +8,15 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
 use proptest::prelude::*;
 
-/// Returns a closed and released connection in TIME-WAIT, with all usual options.
+/// Returns a connection in TIME-WAIT that the application has released. It uses window scaling,
+/// SACK and timestamps.
 fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// Returns a closed and released connection in TIME-WAIT. `offered` are the options of the peer's
-/// SYN-ACK. If `receive_buffer` is given, it is the size of the receive buffer in bytes.
+/// Returns a connection in TIME-WAIT that the application has released. `offered` are the options
+/// of the peer's SYN-ACK. `receive_buffer` is the size of the receive buffer in bytes, or `None`
+/// for the size of `config`.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -69,8 +71,7 @@ fn an_open_or_unreleased_connection_has_no_record() {
     assert!(host.connection.time_wait_record().is_some());
 }
 
-/// A received segment. `seq` and `ack` are differences from the numbers that the connection
-/// expects.
+/// A received segment. `seq` and `ack` are relative to the numbers that the connection expects.
 #[derive(Clone, Debug)]
 struct Arriving {
     after: Duration,
@@ -155,9 +156,9 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // `record` is reused: after each segment, the state of the connection is written into it.
-        // Initially, it contains the state of a connection with another MSL. So a field that is not
-        // written is detected.
+        // After each segment, the state of the connection is written into the existing `record`. At
+        // first, this holds the state of a connection with another MSL. A field that is not written
+        // would therefore be noticed.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));
@@ -184,8 +185,9 @@ proptest! {
                 payload: &payload[..arriving.payload],
                 joined: None,
             };
-            // `restored` is handled as in a host: the segment restores it from its record, and
-            // afterwards it becomes a record again. `whole` keeps its full form for comparison.
+            // The segment goes to two copies of the connection. `restored` is restored from its
+            // record and becomes a record again, as in a host. `whole` keeps its full form. Both
+            // must give equal answers.
             let mut restored = waiting.wake(now);
             let expected = answers(&mut whole, now, &segment);
             prop_assert_eq!(&answers(&mut restored, now, &segment), &expected);

@@ -1,5 +1,5 @@
-//! Tests of the timestamps option (RFC 7323): the timestamp that is echoed, and the segments that
-//! are rejected because of old timestamps.
+//! Tests of the timestamps option (RFC 7323): the timestamp that an acknowledgement echoes, and the
+//! rejection of segments with old timestamps.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -8,8 +8,8 @@ use linerate_tcp::{
 use linerate_testkit::{Script, Sent};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
-/// Opens a connection with timestamps. It delays acknowledgements from the first segment on. The
-/// TSval of the peer's SYN is 1,000.
+/// Opens a connection with timestamps. It delays acknowledgements of all segments, including the
+/// first. The TSval of the peer's SYN is 1,000.
 fn established() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, &format!("{SYN_ACK} ts 1000 0"))
@@ -36,7 +36,7 @@ fn every_segment_carries_the_clock_and_the_echo() {
 }
 
 /// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the timestamp of the earliest segment that
-/// it covers. The peer's RTT sample therefore includes the delay of the acknowledgement.
+/// it covers. So the RTT that the peer measures includes the delay of the acknowledgement.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     let mut host = established();
@@ -50,9 +50,10 @@ fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     assert_eq!(echo(&sent), 1_050);
 }
 
-/// RFC 7323 §4.3: the acknowledgement of a retransmitted segment echoes the timestamp of the
-/// retransmission. An echo of the original would look like an RTT as long as the timeout. RTO would
-/// then grow with each lost acknowledgement, up to two minutes on a path of milliseconds.
+/// RFC 7323 §4.3: a segment is retransmitted needlessly, because its acknowledgement was lost. Its
+/// acknowledgement must echo the timestamp of the retransmission. With that of the original, the
+/// peer's RTT sample would include the timeout, and its RTO would grow with each lost
+/// acknowledgement.
 #[test]
 fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     let mut host = established();
@@ -61,16 +62,17 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     host.pass_time(secs(1));
     host.send(". 1:101(100) ack 1 ts 2001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_001);
-    // The duplicate above was of the most recently acknowledged data, and has updated TS.Recent. A
-    // duplicate of earlier data, which follows now, must not update it.
+    // The duplicate above repeated the data that was acknowledged last, so its timestamp was
+    // recorded in TS.Recent. The next duplicate repeats earlier data. Its timestamp must not be
+    // recorded.
     host.send(". 101:201(100) ack 1 ts 2010 5");
     host.expect_after(ms(40), ". 1:1(0) ack 201");
     host.send(". 1:101(100) ack 1 ts 3001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 201")), 2_010);
 }
 
-/// RFC 7323 §4.3 (B): an acknowledgement of out-of-order data echoes the timestamp of the most
-/// recent segment that arrived in order.
+/// RFC 7323 §4.3 (B): an acknowledgement of out-of-order data echoes the timestamp of the last
+/// segment before the hole.
 #[test]
 fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
     let mut host = established();
@@ -81,8 +83,8 @@ fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
         host.send(&format!(". {start}:{}(100) ack 1 ts {stamp} 5", start + 100));
         assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 1_001);
     }
-    // RFC 7323 §4.3 (C): the acknowledgement of a segment that fills the hole echoes the timestamp
-    // of that segment.
+    // RFC 7323 §4.3 (C): when a segment fills the hole, its acknowledgement echoes the timestamp of
+    // this segment, and not of later data.
     host.send(". 101:201(100) ack 1 ts 1010 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 401")), 1_010);
 }
@@ -118,8 +120,8 @@ fn a_reset_from_the_past_counts() {
     }
 }
 
-/// RFC 7323 §5.2: a reset that answers a segment echoes the timestamp of that segment. Its own
-/// TSval is 0.
+/// RFC 7323 §5.2: a reset that answers a segment echoes the timestamp of that segment. Its TSval is
+/// 0, and not our timestamp clock.
 #[test]
 fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     let answered = Timestamps { value: 0, echo: 77 };
@@ -147,8 +149,8 @@ fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     assert_eq!(sent.sum.finish(), Sum::of(&bytes[..sent.length]).finish());
 }
 
-/// RFC 7323 §5.2: a reset that does not answer a segment carries TSval and TSecr like any other
-/// segment.
+/// RFC 7323 §5.2: a reset that does not answer a segment, here by an abort, carries our timestamp
+/// clock and an echo, like any other segment.
 #[test]
 fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     let mut host = established();
@@ -163,7 +165,8 @@ fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     assert_eq!(without.expect("R. 1:1(0) ack 1").says.options.timestamps, None);
 }
 
-/// RFC 7323 §3.2: if timestamps were negotiated, a segment without the option is dropped silently.
+/// RFC 7323 §3.2: if timestamps were negotiated, a segment without the option is dropped without an
+/// answer.
 #[test]
 fn a_segment_without_the_option_is_dropped_silently() {
     let mut host = established();
@@ -180,7 +183,8 @@ fn the_option_of_a_peer_that_did_not_offer_it_is_ignored() {
     assert_eq!(sent.says.options.timestamps, None);
 }
 
-/// RFC 7323 §5.5: after 24 days without a segment, TS.Recent is no longer valid.
+/// RFC 7323 §5.5: if no segment has arrived for 24 days, TS.Recent is outdated. A segment with an
+/// apparently older timestamp is then accepted.
 #[test]
 fn a_month_old_timestamp_is_ignored() {
     let mut host = established();
@@ -192,7 +196,7 @@ fn a_month_old_timestamp_is_ignored() {
     assert_eq!(echo(&sent), 1_000);
 }
 
-/// A segment outside the window must not update TS.Recent.
+/// The timestamp of a segment outside the window must not be recorded in TS.Recent.
 #[test]
 fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     let mut host = established();
@@ -204,7 +208,7 @@ fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     assert_eq!(host.judge(". 1:101(100) ack 1 ts 1001 5"), Disposition::Accepted);
 }
 
-/// An echo of a timestamp that lies in the future gives no RTT sample.
+/// An echoed timestamp that we have not sent yet gives no RTT sample.
 #[test]
 fn an_echo_of_the_future_gives_no_rtt_sample() {
     let mut host = established();
@@ -217,8 +221,8 @@ fn an_echo_of_the_future_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// RFC 7323 §3.2: a segment without ACK has a TSecr of zero, and a received TSecr without ACK is
-/// ignored.
+/// RFC 7323 §3.2: TSecr is valid only in segments with the ACK flag. In others, it is sent as zero,
+/// and ignored when received.
 #[test]
 fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
     let mut host = Script::connect(&Config::modern());
@@ -230,7 +234,7 @@ fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
     assert_eq!(host.connection.information().smoothed_round_trip, None);
 }
 
-/// RFC 7323 §2.2: the window scale is negotiated by SYNs, and ignored in later segments.
+/// RFC 7323 §2.2: only SYNs negotiate the window scale. The option is ignored in later segments.
 #[test]
 fn a_scale_behind_the_handshake_is_ignored() {
     let mut host =

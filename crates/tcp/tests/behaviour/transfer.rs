@@ -1,6 +1,6 @@
 //! Tests of whole transfers in which one segment suffers a fault, such as a loss. Each test repeats
-//! the transfer, with a fault of the first segment, of the second, and so on up to the last. Data
-//! is sent in both directions, and the faults also affect SYN and FIN.
+//! the transfer: the first time the fault affects the first segment, then the second, and so on up
+//! to the last. Data is sent in both directions, and the faults also affect SYN and FIN.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Error, Profile, State};
@@ -66,12 +66,13 @@ impl Application {
     }
 }
 
-/// A fault of one segment that an endpoint sends.
+/// A fault that affects one of the segments that an endpoint sends.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The segment has this fate. Its retransmissions are not affected.
+    /// The segment has this fate, such as a loss or a delay. Its retransmissions are transmitted
+    /// without a fault.
     Once(Fate),
-    /// The segment is lost, and so is its first retransmission.
+    /// The segment is lost, and so is its first retransmission. Further retransmissions arrive.
     LostTwice,
 }
 
@@ -80,10 +81,10 @@ struct FaultFilter {
     fault: Fault,
     nth: u32,
     seen: u32,
-    /// The sequence number of the segment whose retransmission is to be lost; `None` if there is
-    /// none.
+    /// The sequence number of a segment that was lost, and whose first retransmission must also be
+    /// lost; `None` if there is none.
     again: Option<SeqNum>,
-    /// Whether the endpoint has sent `nth` segments, so that the fault has occurred.
+    /// Set when the endpoint has sent its `nth` segment, so that the fault has occurred.
     happened: Rc<Cell<bool>>,
 }
 
@@ -107,9 +108,8 @@ impl FaultFilter {
     }
 }
 
-/// Transfers `BYTES` bytes in both directions at once, with a fault of the `nth` segment that each
-/// of the endpoints `ends` sends. Returns the duration of the transfer, and whether the fault
-/// occurred.
+/// Transfers `BYTES` bytes in both directions at once. The fault affects the `nth` segment of each
+/// endpoint in `ends`. Returns the duration of the transfer, and whether the fault occurred.
 fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
@@ -141,9 +141,9 @@ fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Dura
     (took, happened.get())
 }
 
-/// Asserts that a fault delays a transfer by at most `time_limit` for each endpoint that it
-/// affects. This is checked for each segment of either endpoint, and for faults of both endpoints
-/// in one transfer.
+/// Asserts that a fault makes a transfer at most `time_limit` longer for each endpoint that it
+/// affects. Tries the fault for every segment: of the client, of the server, and of both in one
+/// transfer.
 fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration) {
     let (clean, _) = transfer_with(config, &[], fault, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
@@ -177,13 +177,13 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
         timestamps: config.timestamps && stamps,
         ..config
     });
-    // A profile without timestamps has no SACK either, so its four choices would be equal. Only one
-    // is used.
+    // The four choices combine SACK and timestamps. A profile without timestamps has no SACK
+    // either, so all four would be equal, and one suffices.
     choices.take(if config.timestamps { 4 } else { 1 })
 }
 
-/// Returns the longest delay that a fault of the `nth` segment may cause. The loss of one of an
-/// endpoint's first two segments can cost the timeout of the handshake, which is one second.
+/// Returns the longest delay that a fault of the `nth` segment may cause. For each endpoint's first
+/// two segments, it includes the timeout of the handshake, which is one second.
 fn modern_time_limit(nth: u32) -> Duration {
     if nth <= 2 { ms(1_100) } else { ms(300) }
 }
@@ -199,8 +199,8 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     }
 }
 
-/// The loss of a segment and of its retransmission costs two timeouts, of which the second is twice
-/// as long as the first.
+/// If a segment and its retransmission are lost, the transfer waits for two timeouts. The second is
+/// twice as long as the first.
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
     for config in variants(Profile::Modern) {
@@ -208,7 +208,8 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition(
     }
 }
 
-/// A duplicate costs nothing, whether it arrives at once or late.
+/// A duplicate of a segment does not delay a transfer, whether it arrives with the original or
+/// late.
 #[test]
 fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     for config in variants(Profile::Modern) {
@@ -218,8 +219,8 @@ fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     }
 }
 
-/// Up to four later segments overtake a delayed segment. This causes no timeout, but the window may
-/// be halved needlessly, which costs some round trips.
+/// One segment is delayed so that up to four later ones overtake it. No timeout occurs. The window
+/// may be halved needlessly, however, which makes the transfer some round trips longer.
 #[test]
 fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
     for config in variants(Profile::Modern) {

@@ -1,5 +1,6 @@
-//! Tests of undoing the response to a spurious loss. The evidence is Eifel detection (RFC 3522), a
-//! D-SACK for each retransmission (RFC 3708), or F-RTO with SACK (RFC 5682 §3).
+//! Tests of undoing the reduction of the window after a spurious loss. A loss is found spurious by
+//! Eifel detection (RFC 3522), by a D-SACK for each retransmission (RFC 3708), or by F-RTO with
+//! SACK (RFC 5682 §3).
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno, ten_out};
@@ -14,9 +15,9 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. If the peer reports only
-/// one of two retransmitted segments, the original of the other may have been lost, so nothing is
-/// undone.
+/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. Here two segments were
+/// retransmitted. A D-SACK for only one of them undoes nothing, because the original of the other
+/// may have been lost.
 #[test]
 fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     for both in [false, true] {
@@ -35,8 +36,9 @@ fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     }
 }
 
-/// A D-SACK shows a needless retransmission only if its segment was sent during the recovery. Here
-/// the segment was sent before or after the recovery, and the network may have duplicated it.
+/// A D-SACK counts only if it reports a segment that was retransmitted in the recovery. Here it
+/// reports a segment that was sent before or after the recovery, and that the network may have
+/// duplicated.
 #[test]
 fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     for other in ["ack 11001 sack 1-1001", "ack 12001 sack 11001-12001"] {
@@ -59,8 +61,8 @@ fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     }
 }
 
-/// Returns a connection with timestamps on which `segments` segments of 988 bytes were written. Ten
-/// of these segments were sent 10 ms ago.
+/// Returns a connection with timestamps, on which the application has written `segments` segments
+/// of 988 bytes. The first ten of them were sent 10 ms ago.
 fn timestamped(segments: usize) -> Script {
     let mut host = established_with(&new_reno(), " ts 100 1");
     host.write(988 * segments);
@@ -80,10 +82,9 @@ fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
     format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
 }
 
-/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data shows whether a
-/// retransmission was spurious. An acknowledgement that only extends its SACK blocks echoes the
-/// last segment before the missing segment (RFC 7323 §4.3). It proves nothing about the
-/// retransmission.
+/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement that advances SND.UNA shows whether the
+/// retransmission was spurious. An acknowledgement with only new SACK blocks does not show it,
+/// because it echoes the last segment before the missing one (RFC 7323 §4.3).
 #[test]
 fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {
@@ -107,10 +108,10 @@ fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     }
 }
 
-/// RFC 3522 §3.2 step 5: the acknowledgement covers all data in flight, so earlier acknowledgements
-/// may have been lost. With the original's timestamp, it proves a spurious retransmission only
-/// under two conditions. The peer must have sent a D-SACK before, and this acknowledgement must
-/// have none.
+/// RFC 3522 §3.2 step 5: an acknowledgement covers all data in flight and echoes the timestamp of
+/// the original. An earlier acknowledgement, for the retransmission, may have been lost. The
+/// retransmission therefore counts as spurious only if the peer has sent a D-SACK before, and this
+/// acknowledgement has none.
 #[test]
 fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
@@ -125,8 +126,8 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
         let again = host.take_one();
         assert_eq!(again.says.seq, at(first));
         host.pass_time(ms(5));
-        // This D-SACK is for a segment that was not retransmitted. It is therefore no evidence of a
-        // spurious retransmission by RFC 3708 either.
+        // The D-SACK reports a segment that was never retransmitted. So RFC 3708 does not find the
+        // retransmission spurious either.
         let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
         host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
         assert_eq!(undone_recoveries(&host), undone, "{reports} {duplicate}");
@@ -134,9 +135,10 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
 }
 
 /// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. Here the
-/// second recovery begins while a retransmission of the first recovery is in flight. The
-/// acknowledgement of that retransmission echoes an older timestamp. It proves nothing about the
-/// second recovery, even if it covers both retransmissions.
+/// second recovery begins while a retransmission of the first recovery is in flight. Its
+/// acknowledgement echoes its timestamp, which is older than the retransmission of the second
+/// recovery. This is no evidence that the second recovery is spurious, even if the acknowledgement
+/// covers both retransmissions.
 #[test]
 fn a_retransmission_of_the_previous_recovery_proves_nothing() {
     for together in [false, true] {
@@ -151,8 +153,9 @@ fn a_retransmission_of_the_previous_recovery_proves_nothing() {
         host.send(&format!("{} sack {}-{}", acknowledging(0, 11, 14, original), at(1), at(10)));
         expect_retransmission(&mut host, 10);
         host.pass_time(ms(5));
-        // Segment 20 was sent during the first recovery. It is lost, and retransmitted while the
-        // second recovery lasts.
+        // Segment 20 was sent during the first recovery and is lost. It is therefore retransmitted
+        // in the first recovery, and this retransmission is still in flight when the second
+        // recovery begins.
         host.send(&format!(
             "{} sack {}-{}",
             acknowledging(10, 21, 25, original + 10),
@@ -202,8 +205,8 @@ fn fixed(segments: u16) -> Config {
     Config { congestion: CongestionName::Fixed(segments), ..Config::modern() }
 }
 
-/// RFC 3708 §2: the network duplicates a segment. The D-SACK for it does not show that a
-/// retransmission was needless.
+/// RFC 3708 §2: the network has duplicated a segment that was not retransmitted. The D-SACK for it
+/// is no evidence of a needless retransmission.
 #[test]
 fn a_duplicate_made_by_the_network_undoes_nothing() {
     let mut host = ten_out(&new_reno());
@@ -218,9 +221,9 @@ fn a_duplicate_made_by_the_network_undoes_nothing() {
     }
 }
 
-/// A late D-SACK undoes the reduction of the window for its own recovery, but only if no other
-/// reduction has followed. Here a reduction follows for a loss that a tail loss probe has repaired
-/// (RFC 8985 §7.4.2), or for a congestion mark.
+/// A D-SACK that arrives after the recovery still undoes the reduction by this recovery, unless the
+/// window was reduced again since. Here it is reduced again for a loss that a tail loss probe has
+/// repaired (RFC 8985 §7.4.2), or for a congestion mark.
 #[test]
 fn a_late_d_sack_does_not_undo_later_reductions() {
     for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
@@ -277,7 +280,7 @@ fn a_congestion_mark_prevents_the_undo() {
 }
 
 /// Returns a connection that sent ten segments and a tail loss probe, and retransmitted the first
-/// segment after a timeout. It has more data to send.
+/// segment after a timeout. The application has written more data, which waits to be sent.
 fn timed_out() -> Script {
     timed_out_with(65_535)
 }
@@ -298,8 +301,8 @@ fn timed_out_with(window: u32) -> Script {
     host
 }
 
-/// RFC 5682 §3.1 step 3: the arrival of segments that were sent after the timeout proves nothing
-/// about segments that were sent before it, so the timeout is not undone.
+/// RFC 5682 §3.1 step 3: segments that were sent after the timeout arrive. They do not show that
+/// the segments before the timeout arrived, so the timeout is not undone.
 #[test]
 fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     let mut host = timed_out();
@@ -312,7 +315,7 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
 }
 
 /// RFC 5682 §3.1 step 2: neither a duplicate acknowledgement nor data of the peer decides whether
-/// the timeout was spurious. New SACK blocks are recorded.
+/// the timeout was spurious. New SACK blocks are nevertheless recorded.
 #[test]
 fn f_rto_waits_for_an_acknowledgement_of_new_data() {
     for other in [". 1:1(0) ack 1", ". 1:1(0) ack 1 sack 2001-3001", "P. 1:101(100) ack 1"] {
@@ -326,8 +329,8 @@ fn f_rto_waits_for_an_acknowledgement_of_new_data() {
     }
 }
 
-/// RFC 5682 §3.1 step 3: a data segment that acknowledges nothing new does not decide whether the
-/// timeout was spurious.
+/// RFC 5682 §3.1 step 3: F-RTO waits for an acknowledgement of new data. A data segment of the peer
+/// that acknowledges nothing new leaves it undecided.
 #[test]
 fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
     let mut host = timed_out();
@@ -338,9 +341,9 @@ fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
     assert_eq!(undone_recoveries(&host), 1);
 }
 
-/// RFC 5682 §3.1 step 3 (a): SACK blocks that report segments sent after the timeout are
-/// inconclusive, even if they also report original segments. Acknowledgements of the original
-/// segments may have been lost before the timeout.
+/// RFC 5682 §3.1 step 3 (a): if SACK blocks report segments that were sent after the timeout, the
+/// timeout is not undone. This also holds if they report original segments, because the
+/// acknowledgements of these may have been lost before the timeout.
 #[test]
 fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
@@ -350,9 +353,9 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1 step 1: a second timeout during a recovery counts as genuine. F-RTO is not applied
-/// to it, because it could not tell which segments are acknowledged: those from before the first
-/// timeout, or later ones.
+/// RFC 5682 §3.1 step 1: a second timeout during a recovery counts as genuine, and F-RTO is not
+/// applied. F-RTO could not tell segments sent before the first timeout from segments sent after
+/// it.
 #[test]
 fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();
@@ -365,7 +368,8 @@ fn a_second_timeout_during_a_recovery_is_genuine() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1: F-RTO requires new data, and room for it in the peer's window.
+/// RFC 5682 §3.1: F-RTO sends new data. If the peer's window has no room for it, the timeout counts
+/// as genuine.
 #[test]
 fn without_room_for_new_data_a_timeout_is_genuine() {
     let mut host = timed_out_with(11_000);
@@ -374,7 +378,8 @@ fn without_room_for_new_data_a_timeout_is_genuine() {
     assert_eq!(next.says.seq, 1_001);
 }
 
-/// RFC 5681 §3.1: further timeouts of the same loss do not reduce ssthresh.
+/// RFC 5681 §3.1: if the timer expires repeatedly for one loss, only the first timeout reduces
+/// ssthresh.
 #[test]
 fn a_second_timeout_of_the_same_loss_leaves_the_threshold() {
     let mut host = timed_out();
@@ -384,8 +389,8 @@ fn a_second_timeout_of_the_same_loss_leaves_the_threshold() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 2883 §4: a D-SACK block for out-of-order data precedes the SACK block that contains this
-/// data.
+/// RFC 2883 §4: the peer receives out-of-order data a second time. The first block, the D-SACK,
+/// reports this data, and the second block contains it.
 #[test]
 fn a_d_sack_block_beyond_a_hole_lies_in_the_next_block() {
     let mut host = ten_out(&new_reno());

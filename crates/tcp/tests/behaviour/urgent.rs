@@ -1,5 +1,5 @@
-//! Tests of urgent data: it is announced, and read in order with other data (RFC 9293 §3.8.5, RFC
-//! 6093).
+//! Tests of urgent data (RFC 9293 §3.8.5, RFC 6093): its arrival is announced to the application,
+//! which reads it in order with the other data.
 
 use crate::{SYN_ACK, ms};
 use linerate_tcp::{Config, Event};
@@ -82,7 +82,7 @@ fn a_later_mark_replaces_an_earlier_one() {
     assert_eq!(host.connection.urgent_distance(), Some(15));
 }
 
-/// A segment without data may announce urgent data. The peer sends one if our receive window is
+/// A peer can announce urgent data by a segment without data. It does so if our receive window is
 /// closed.
 #[test]
 fn an_empty_segment_announces_urgent_data() {
@@ -98,8 +98,8 @@ fn an_urgent_pointer_of_zero_announces_nothing() {
     assert_eq!((host.events(), host.connection.urgent_distance()), (vec![], None));
 }
 
-/// Segments miss header prediction until the application has read the urgent data. The next segment
-/// after that read hits again.
+/// While the application has not read all urgent data, segments miss header prediction. The first
+/// segment after this read hits again.
 #[test]
 fn reading_past_the_mark_brings_prediction_back() {
     let mut host = established();

@@ -1,5 +1,5 @@
-//! Tests of the user timeout (RFC 9293 §3.9.1.1, RFC 5482): a connection ends if its data is not
-//! acknowledged for a time that the application or the peer has set.
+//! Tests of the user timeout (RFC 9293 §3.9.1.1, RFC 5482): if data is not acknowledged within this
+//! time, the connection ends. The application or the peer sets the time.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State, TimeLimits};
@@ -26,13 +26,14 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 fn the_user_timeout_is_exact_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
-    // Retransmissions occur after 0.2, 0.6, 1.4, 3 and 6.2 seconds. None of them coincides with the
-    // user timeout.
+    // The user timeout of 5 seconds needs a timer of its own, because no retransmission occurs at
+    // this time. Retransmissions occur after 0.2, 0.6, 1.4, 3 and 6.2 seconds.
     host.pass_time(secs(4));
     host.take_sent();
     expect_end_after(&mut host, secs(1));
     assert_eq!(host.connection.statistics().retransmission_timeouts, 4);
-    // No reset is sent to a peer that does not answer (RFC 9293 §3.10.8).
+    // RFC 9293 §3.10.8: when the user timeout ends the connection, no reset is sent, and nothing
+    // else follows.
     host.expect_silence(secs(600));
 }
 
@@ -75,7 +76,8 @@ fn the_user_timeout_also_applies_while_the_window_is_closed() {
     while host.connection.state() != State::Closed {
         host.pass_time(ms(100));
         assert!(host.now <= end, "it was not ended");
-        // The peer answers every probe, so without a user timeout the connection would not end.
+        // The peer answers every window probe. Without a user timeout, the connection would
+        // therefore stay open.
         for _ in host.take_sent() {
             host.send(". 1:1(0) ack 101 win 0");
         }
@@ -83,8 +85,8 @@ fn the_user_timeout_also_applies_while_the_window_is_closed() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// The peer's window is closed, and the user timeout expires before the first window probe is sent.
-/// It ends the connection although no data is in flight.
+/// The peer's window is closed, so no data is in flight. The user timeout expires before the first
+/// window probe, and nevertheless ends the connection.
 #[test]
 fn the_user_timeout_also_applies_to_data_that_was_never_sent() {
     let mut host = patient(ms(100));
@@ -105,13 +107,13 @@ fn the_user_timeout_can_be_set_changed_and_lifted_while_data_waits() {
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
     // The user timeout ends the connection after 20 s, although the next retransmission is due only
-    // in 40 s. It has a timer of its own.
+    // after 40 s. The timeout must therefore have its own timer.
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state. Here it applies to data
-/// in CLOSE-WAIT, and to an unacknowledged FIN.
+/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state. The test checks it for
+/// data in CLOSE-WAIT, and for an unacknowledged FIN.
 #[test]
 fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     let mut host = patient(secs(5));
@@ -131,7 +133,8 @@ fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     }
 }
 
-/// RFC 1122 §4.2.3.9: an ICMP error that was received before the timeout is reported as the cause.
+/// RFC 1122 §4.2.3.9: if an ICMP error was received before the user timeout ends the connection,
+/// this error is reported as the cause.
 #[test]
 fn a_user_timeout_reports_an_icmp_error() {
     let mut host = patient(secs(5));
@@ -191,7 +194,8 @@ fn the_option_is_on_the_syn_on_the_next_segment_and_after_a_change() {
     }
 }
 
-/// RFC 9293 §3.7.1, MUST-16: the length of the option is subtracted from the data of its segment.
+/// RFC 9293 §3.7.1, MUST-16: a segment with the User Timeout option carries correspondingly less
+/// data, so it is no larger than other segments.
 #[test]
 fn a_segment_with_the_option_is_no_larger_than_others() {
     let mut host = Script::established(&telling(), SYN_ACK);
@@ -210,7 +214,8 @@ fn the_option_is_not_sent_unless_configured() {
     assert_eq!(host.connection.peer_user_timeout(), None);
 }
 
-/// RFC 5482 §3.1: USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)).
+/// RFC 5482 §3.1: the connection adopts the timeout that the peer advertises, within limits:
+/// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)).
 #[test]
 fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     let adopted = |config: Config, said: &str| {
@@ -225,8 +230,8 @@ fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not less than the lower limit");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
-    // The timeout that we advertise (ADV_UTO) remains our own value, even after we have adopted the
-    // peer's timeout.
+    // We adopt the peer's timeout of 300 s, but the timeout that we advertise (ADV_UTO) is still
+    // our own.
     let mut host = Script::connect(&short);
     host.expect("S 0:0(0) uto 120s");
     host.send(&format!("{SYN_ACK} uto 300s"));
@@ -242,8 +247,8 @@ fn a_later_option_of_the_peer_applies_to_data_that_waits() {
     expect_end_after(&mut host, secs(600));
 }
 
-/// RFC 5482 §3.1: the adopted timeout is at least RTO, so that at least one retransmission is
-/// possible on a slow path.
+/// RFC 5482 §3.1: an adopted timeout that is shorter than RTO is raised to RTO. Otherwise, a slow
+/// path would leave no time for a retransmission.
 #[test]
 fn an_adopted_user_timeout_is_at_least_the_retransmission_timeout() {
     let limits = TimeLimits { min: secs(1), max: secs(3_600) };
@@ -257,7 +262,8 @@ fn an_adopted_user_timeout_is_at_least_the_retransmission_timeout() {
     assert_eq!(host.connection.user_timeout(), Some(timeout));
 }
 
-/// RFC 5482 §3.3: before the connection is established, the handshake timeout applies.
+/// RFC 5482 §3.3: before the connection is established, only the handshake timeout applies, and not
+/// the user timeout.
 #[test]
 fn the_user_timeout_does_not_apply_before_the_handshake_ends() {
     let mut host = Script::connect(&Config { user_timeout: Some(secs(5)), ..Config::modern() });

@@ -1,5 +1,5 @@
-//! Tests of zero-copy access: the application borrows the memory of socket buffers, or shares its
-//! own memory.
+//! Tests of zero-copy access. The application reads and writes the memory of the socket buffers
+//! directly, or passes its own memory to the connection by reference.
 
 use crate::{ms, secs};
 use bytes::Bytes;
@@ -41,8 +41,8 @@ fn data_written_in_place_is_read_in_place() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// A buffer that was emptied is filled again from the start of its memory, which is probably still
-/// in the CPU's cache. A segment that is written there is also contiguous.
+/// An emptied buffer is filled again from the start of its memory. This part of the memory is
+/// probably still in the CPU's cache, and a segment written there is contiguous.
 #[test]
 fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
@@ -83,8 +83,8 @@ fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// An application may report that it has used more bytes than it has borrowed. All borrowed bytes
-/// then count as used, and no others.
+/// An application may claim to have used more bytes than were lent to it. All lent bytes then count
+/// as used, and no others.
 #[test]
 fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
@@ -122,7 +122,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
     assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
 }
 
-/// After a read by any method, a larger window is announced. A read of zero bytes has no effect.
+/// After each kind of read, the announced window is larger. A read of zero bytes has no effect.
 #[test]
 fn every_kind_of_read_opens_the_window() {
     type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
@@ -158,8 +158,8 @@ fn every_kind_of_read_opens_the_window() {
     assert_eq!(tell(methods[2]), copied);
 }
 
-/// A writable event is reported only if a write was not accepted in full. Here the application
-/// writes by sharing its memory.
+/// A writable event follows only if a write was not accepted in full. Here the application writes
+/// by passing a reference to its own memory.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
@@ -183,14 +183,14 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
     assert_eq!(pair.events(End::Client), [Event::Writable]);
-    // The buffer is empty. The write therefore borrows from the beginning of its memory, so that
-    // all of it is contiguous.
+    // The buffer is empty, so the application is offered memory from the beginning of the buffer,
+    // where all 3,000 bytes are contiguous.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// Writes borrow free space of a ring of 4 KiB. Free space on both sides of the ring's end is not
-/// contiguous, so the first write borrows only the part before the end. Single bytes are copied
-/// into the ring in between. The server borrows received data in the same way.
+/// A write borrows free space of a ring of 4 KiB. If the space continues at the start of the ring,
+/// the write gets only the part before the end. A single byte, written by copying, follows each
+/// such write, so that the positions vary. The server reads by borrowing as well.
 #[test]
 fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =
@@ -284,9 +284,9 @@ fn a_shared_write_accepts_what_there_is_room_for() {
     assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
 }
 
-/// A shared write of less than 4,096 bytes is copied, because this costs less than the record of a
-/// reference. Data is also copied if a record cannot be allocated, or if other connections wait for
-/// memory.
+/// A write by reference of less than 4,096 bytes is copied, because recording the reference would
+/// cost more. Larger data is also copied if a record cannot be allocated, or if other connections
+/// wait for memory.
 #[test]
 fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     let mut pair = pair();
@@ -335,8 +335,8 @@ fn large_segments_stay_in_the_link_memory_until_read() {
     assert_eq!(pair.server().read_shared(now, 9), Ok(Bytes::new()));
 }
 
-/// Out-of-order data and the data that fills the hole before it are copied to their places in the
-/// ring.
+/// In-order data of large segments is kept by reference. Out-of-order data, and the data that fills
+/// the hole before it, is copied to its place in the ring.
 #[test]
 fn large_out_of_order_segments_are_copied() {
     let mut pair = wide_pair();

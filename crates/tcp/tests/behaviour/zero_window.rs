@@ -8,14 +8,14 @@ use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Returns a connection whose peer has received 1,000 bytes and closed its window. Another 4,000
-/// bytes wait to be sent.
+/// Returns a connection whose peer has received 1,000 bytes and closed its window. The application
+/// has written 4,000 further bytes, which cannot be sent.
 fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// The TCP options that the peer offers in the two variants of a test: none, or the options that
-/// output prediction requires. Output prediction is the fast path for sent segments.
+/// The TCP options that the peer offers. Each test runs twice: without options, and with the
+/// options that output prediction requires. Output prediction is the fast path for sent segments.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 /// Returns a connection as [`closed`] does, with the configuration `config` and the options that
@@ -69,8 +69,8 @@ fn unanswered_window_probes_end_the_connection() {
     );
 }
 
-/// RFC 1122 §4.2.3.9: when the connection ends, the ICMP error is reported to the application as
-/// the cause.
+/// RFC 1122 §4.2.3.9: window probes are answered only by ICMP errors. When the connection is given
+/// up, this error is reported to the application as the cause.
 #[test]
 fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     let mut host = closed_to(&Config { give_up_after: secs(20), ..Config::modern() }, "");
@@ -106,8 +106,8 @@ fn a_probe_in_flight_does_not_hinder_what_follows() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: if a window closes again, the interval between probes starts at its initial
-/// value again.
+/// RFC 9293 §3.8.6.1: the interval between window probes doubles while the window is closed. If the
+/// window opens and closes again, the interval starts at its initial value.
 #[test]
 fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     for offers in OFFERS {
@@ -123,8 +123,9 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     }
 }
 
-/// A window probe has carried the last byte of the written data. Data that is written afterwards
-/// must not be sent as a probe, so it waits as silly-window avoidance requires.
+/// A window probe has carried the last byte that was written, and then a small window opens. Data
+/// that is written later must not be sent at once, as if it were a probe. It waits for the timer,
+/// as silly-window avoidance requires.
 #[test]
 fn after_a_probe_of_the_last_byte_later_data_is_not_sent_as_a_probe() {
     for offers in OFFERS {
@@ -144,7 +145,7 @@ fn after_a_probe_of_the_last_byte_later_data_is_not_sent_as_a_probe() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: the window is probed even while the peer sends data.
+/// RFC 9293 §3.8.6.1: the peer's closed window is probed even while the peer sends data.
 #[test]
 fn data_of_the_peer_does_not_postpone_the_window_probe() {
     let mut host = closed();
@@ -152,15 +153,16 @@ fn data_of_the_peer_does_not_postpone_the_window_probe() {
         host.pass_time(ms(100));
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
-    // An acknowledgement of the peer's data carries a sequence number inside the peer's window. The
-    // number after the byte of a window probe would be outside.
+    // An acknowledgement of the peer's data must carry a sequence number inside the peer's window,
+    // or the peer would discard it. The number after the byte of a window probe is outside.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
     assert!(host.connection.statistics().window_probes >= 2, "after a second");
 }
 
-/// RTO is shorter than the configured minimum of the persist timer, so the minimum applies.
+/// The first window probe is sent after RTO, or after the configured minimum of the persist timer
+/// if that is longer. Here it is longer.
 #[test]
 fn the_first_probe_waits_as_long_as_was_chosen() {
     let mut host = closed_to(
@@ -172,8 +174,8 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
 }
 
 /// RFC 9293 §3.8.6.2.1: silly-window avoidance of the sender. The peer's window opens by single
-/// bytes. Nothing is sent until the window has room for a segment, reaches half of the largest
-/// window ever offered, or a timer expires.
+/// bytes. Nothing is sent until one of three conditions holds: the window has room for a segment,
+/// it reaches half of the largest window ever offered, or a timer expires.
 #[test]
 fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
@@ -199,8 +201,8 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
-/// RFC 5681 §3.1: the first timeout of a segment reduces ssthresh. This also holds for a segment
-/// that the persist timer has sent because the peer's window was too small for a full segment.
+/// RFC 5681 §3.1: the first timeout of a segment reduces ssthresh. Here this is a short segment,
+/// which the persist timer has sent because the peer's window was too small for a full one.
 #[test]
 fn the_loss_of_a_segment_in_a_small_window_reduces_the_threshold() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -216,8 +218,8 @@ fn the_loss_of_a_segment_in_a_small_window_reduces_the_threshold() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// Silly-window avoidance of the receiver: a window that was closed opens when the buffer has room
-/// for a segment, or half of the buffer is free.
+/// Silly-window avoidance of the receiver: after the window was closed, it stays closed until the
+/// buffer has room for a segment, or half of the buffer is free.
 #[test]
 fn reads_of_single_bytes_offer_no_silly_window() {
     for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
@@ -238,8 +240,8 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.read(1);
             host.expect_nothing();
         }
-        // The next read makes enough room to open the window. A window probe that arrives before
-        // this read is still answered with a closed window.
+        // The next read frees the last byte that is needed to open the window. A window probe that
+        // arrives before this read is still answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);
@@ -278,7 +280,8 @@ fn an_acknowledgement_counts_although_our_window_is_closed() {
     assert_eq!(host.connection.state(), State::CloseWait);
 }
 
-/// RFC 9293 §3.8.6: a peer should not shrink its window, but the sender must handle this.
+/// RFC 9293 §3.8.6: a peer should not shrink its window, but a sender must cope with a peer that
+/// does.
 #[test]
 fn a_shrunk_window_is_handled() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -352,7 +355,8 @@ fn pair() -> Connections {
 fn a_reader_that_stops_for_a_minute_gets_everything_without_a_timeout() {
     let mut pair = pair();
     let resumes = pair.now + secs(60);
-    // The server resumes reading at `resumes`. Until then, window probes are the only events.
+    // The server reads again from the time `resumes`. Until then, its window closes, and is only
+    // probed.
     transfer(&mut pair, |pair| pair.now >= resumes);
     assert!(pair.now >= resumes);
     let client = pair.client.statistics();
