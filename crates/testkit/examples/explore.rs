@@ -64,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the description of a world, and then runs the world. A panic is not caught, so that its
-/// message and backtrace are printed.
+/// Prints the description of a world, and then runs this world. A panic in the run is not caught,
+/// so its message and backtrace are printed.
 fn repeat(case: Case) -> ExitCode {
     println!("{:?}", case.world());
     println!("{}", case.run());
@@ -76,8 +76,8 @@ fn explore(seed: u64, span: Duration) -> ExitCode {
     println!("seed {seed}");
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let (seen, failure) = (Mutex::new(Coverage::default()), Mutex::new(None));
-    // Suppresses the messages of panics, because the search for a simpler world panics many times.
-    // The printed command repeats the failure with its message.
+    // The search for a simpler world panics many times, so the messages of panics are suppressed. A
+    // failure is reported with a command that repeats it and prints its message.
     panic::set_hook(Box::new(|_| {}));
     let work = || {
         while start.elapsed() < span

@@ -1,5 +1,5 @@
-//! The ways in which an application can write to and read from a connection. An application can
-//! change the way with every call.
+//! The ways in which an application can write to and read from a connection: by copying, in place,
+//! or with shared memory. An application can use a different way in every call.
 
 use bytes::Bytes;
 use linerate_stack::{Error as StackError, Stack, TcpHandle};
@@ -11,15 +11,16 @@ use linerate_units::Instant;
 pub enum Access {
     /// Copies from and into the application's memory.
     Copied,
-    /// Fills and reads the connection's buffers in place.
+    /// Writes into the connection's send buffer and reads from its receive buffer without a copy in
+    /// the application's memory.
     InPlace,
-    /// Shares reference-counted memory with the connection.
+    /// Passes reference-counted memory to the connection and receives such memory from it.
     Shared,
 }
 
 impl Access {
-    /// Chooses the way of access for a call by its stream position. Calls at different positions
-    /// use different ways, so that the calls of a stream use all of them.
+    /// Chooses the way of access for a call that begins at this stream position. The choice varies
+    /// with the position, so the calls on a long stream use all ways.
     #[must_use]
     pub fn at(position: usize) -> Self {
         match crate::pattern(position ^ 0x5555) % 3 {
@@ -100,8 +101,8 @@ fn fill(room: &mut [u8], data: &[u8]) -> usize {
     room.len()
 }
 
-/// Copies `data` to shared memory, and lets `write` take a prefix of it. Checks that `write` has
-/// removed exactly the bytes that it reports. Returns their number.
+/// Copies `data` to shared memory, of which `write` takes as many bytes as the connection accepts.
+/// Checks that `write` has removed exactly the bytes that it reports, and returns their number.
 fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> Result<usize, E> {
     let mut shared = Bytes::copy_from_slice(data);
     let count = write(&mut shared)?;
@@ -109,7 +110,8 @@ fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> 
     Ok(count)
 }
 
-/// Copies the first received bytes to `into`, as many as fit. Returns the number of bytes copied.
+/// Copies bytes from the start of `bytes`, which are received data, to `into`, as many as fit.
+/// Returns the number of bytes copied.
 fn take(bytes: &[u8], into: &mut [u8]) -> usize {
     let count = bytes.len().min(into.len());
     into[..count].copy_from_slice(&bytes[..count]);

@@ -3,8 +3,8 @@
 
 use linerate_tcp::{Connection, Disposition};
 
-/// Delivers a segment to both connections by `give`, and checks the invariants of both. A refused
-/// segment must leave the connection unchanged.
+/// Delivers a segment to a connection and to its twin by `give`, and checks the invariants of both.
+/// If the connection refuses the segment, its state must not change.
 ///
 /// # Panics
 /// If a check fails, or the two connections return different dispositions.
@@ -14,9 +14,9 @@ pub(crate) fn arrive(
     give: impl Fn(&mut Connection) -> Disposition,
 ) -> Disposition {
     let twins = give(twin);
-    // To check that a refused segment has changed nothing, a copy of the connection with all its
-    // buffers is needed. Copying is slow. So it is done only if the twin, which processes the
-    // segment first, has refused it.
+    // A refused segment must not change the connection. To check this, a copy of the connection is
+    // needed, and copying its buffers is slow. The twin processes the segment first, so the copy is
+    // made only if the twin has refused the segment.
     let before = matches!(twins, Disposition::Refused(_)).then(|| connection.clone());
     let disposition = give(connection);
     assert_eq!(disposition, twins, "fast and slow path differ about a segment");

@@ -1,8 +1,8 @@
 //! Two connections and the network between them, in virtual time.
 //!
 //! Every segment that arrives at a connection is also delivered to a twin: a clone of the
-//! connection without header prediction. Both must reach an equal state and send equal segments.
-//! The invariants of each connection are checked after every step.
+//! connection without header prediction. The connection and its twin must then be in equal states
+//! and send equal segments. The invariants of each connection are checked after every step.
 
 use crate::arrival::arrive;
 use crate::forger::Forger;
@@ -36,8 +36,8 @@ impl End {
     }
 }
 
-/// A function that gets every segment that is sent, and returns its fate in the network. `None`
-/// means a random fate.
+/// A function that is called for every segment that an endpoint sends, and returns the fate of the
+/// segment in the network. `None` means a random fate.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
 /// A client, a server, and the network between them. The server exists once the client's SYN has
@@ -74,7 +74,7 @@ impl core::fmt::Debug for Connections {
 /// The default path of both endpoints, with the MTU of Ethernet.
 const ETHERNET: Path = Path::ipv4(1_500);
 
-/// Maximum number of steps of a test; a test with more steps fails.
+/// Maximum number of steps in a test. A test that exceeds it fails, because it probably never ends.
 const MOST_STEPS: u64 = 20_000_000;
 
 impl Connections {
@@ -110,8 +110,8 @@ impl Connections {
         seed: u64,
         [client_seeds, server_seeds]: [Seeds; 2],
     ) -> Self {
-        // A host drops a corrupted packet because of its checksum. Connections do not verify
-        // checksums, so corruption counts as loss here.
+        // Connections do not verify checksums, because that is the task of a host. A host would
+        // drop a corrupted packet, so the corruption of a packet is replaced by its loss here.
         let network = Network { loss: network.loss + network.corruption, corruption: 0, ..network };
         let now = Instant::ZERO + Duration::from_secs(1);
         Self {
@@ -143,15 +143,15 @@ impl Connections {
         self
     }
 
-    /// Adds an attacker who forges segments. For every thousand segments that arrive, it forges
-    /// `share` on average. The connections must refuse each of them.
+    /// Adds an attacker who forges segments: on average `share` for every thousand genuine segments
+    /// that arrive. The connections must refuse each forged segment.
     #[must_use]
     pub fn with_forger(mut self, share: u32, seed: u64) -> Self {
         self.forger = Some(Forger::new(share, seed));
         self
     }
 
-    /// Replaces the path of both endpoints, whose default has the MTU of Ethernet.
+    /// Replaces the path of both endpoints. By default, the path has the MTU of Ethernet.
     #[must_use]
     pub fn over(mut self, client: &Config, path: Path) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(3), timestamp_offset: 11 };
@@ -169,8 +169,7 @@ impl Connections {
         self.filter = Box::new(filter);
     }
 
-    /// Opens the connection by a handshake over the network, and returns when both endpoints are
-    /// established.
+    /// Runs the handshake over the network, and returns when both endpoints are in ESTABLISHED.
     #[must_use]
     pub fn established(mut self) -> Self {
         self.run_until("both ends are established", |pair| {
@@ -224,7 +223,8 @@ impl Connections {
         }
     }
 
-    /// Advances the time by `span`, and handles every event in that time.
+    /// Advances the time by `span`. Segments that arrive and timers that expire within this time
+    /// are handled.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.transmit(End::Client);
@@ -237,11 +237,11 @@ impl Connections {
         self.now = until;
     }
 
-    /// Runs until `done` returns true.
+    /// Runs until `done` returns true. `goal` describes this condition in the message of a panic.
     ///
     /// # Panics
     /// If nothing more will happen, or `MOST_STEPS` steps have been made, before `done` returns
-    /// true. `goal` describes the condition in the message.
+    /// true.
     pub fn run_until(&mut self, goal: &str, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
             assert!(self.step(), "nothing happens any more, and not yet: {goal}\n{self:?}");
@@ -259,8 +259,8 @@ impl Connections {
         }
     }
 
-    /// Sends the pending segments of both endpoints, then advances to the next event. Returns false
-    /// if there is none.
+    /// Sends the pending segments of both endpoints, then advances to the next event: the arrival
+    /// of a segment or the expiry of a timer. Returns false if there is no such event.
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.transmit(End::Client);
@@ -275,8 +275,8 @@ impl Connections {
         true
     }
 
-    /// Advances to the next event and returns true, if the event is not later than `limit`.
-    /// Otherwise, advances to `limit` and returns false.
+    /// Sends the pending segments of both endpoints. If the next event is not later than `limit`,
+    /// advances to it and returns true. Otherwise, advances to `limit` and returns false.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -345,7 +345,7 @@ impl Connections {
         }
     }
 
-    /// Delivers the oldest packet that has arrived.
+    /// Delivers one of the packets that have arrived by now: the one that arrived first.
     fn deliver_one(&mut self) {
         if let Some(packet) = self.wire.arrive(self.now) {
             let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
@@ -354,8 +354,8 @@ impl Connections {
         }
     }
 
-    /// Delivers a forged segment just before `genuine`, if the forger's random numbers choose so.
-    /// The endpoint must refuse the forged segment.
+    /// Delivers a forged segment just before the segment `genuine`, if the forger's random numbers
+    /// choose so. The endpoint must refuse the forged segment.
     fn deliver_forged(&mut self, to: End, genuine: &Segment<'_>) {
         if to == End::Server && self.server.is_none() {
             return;
@@ -380,20 +380,22 @@ impl Connections {
         }
     }
 
-    /// Delivers a segment to an existing endpoint and to its twin.
+    /// Delivers a segment to an endpoint, which must exist, and to its twin. Their dispositions and
+    /// states must be equal.
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
         // A host may copy data to the receive buffer before it verifies the checksum. If it then
-        // drops the segment, wrong bytes remain in the free space of the buffer. The garbage
-        // written here imitates such bytes, and the segment must overwrite them.
+        // drops the segment, wrong bytes remain in the free space of the buffer. The 0xdb bytes
+        // written here imitate such bytes. The connection must overwrite them with the data of the
+        // segment.
         if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // The segment is delivered with a reference to the buffer that contains its data, as some
-        // links do. The connection may keep this buffer instead of copying the data.
+        // As on some links, the segment is delivered with a reference to the memory that contains
+        // its data. The connection may keep this memory instead of copying the data.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {
@@ -409,8 +411,8 @@ impl Connections {
         disposition
     }
 
-    /// Answers a segment with a reset, as a host does for a connection that no longer exists at
-    /// `from`.
+    /// Answers a segment with a reset, as a host does if it has no connection for the segment. The
+    /// reset comes from the endpoint `from`.
     fn refuse(&mut self, from: End, segment: &Segment<'_>) {
         if let Some(reset) = judge_unconnected(segment) {
             let mut bytes = [0; Reset::LONGEST];
@@ -438,8 +440,8 @@ impl Connections {
 }
 
 /// Delivers a short segment to `end` by `handle_run`, as a host does for a segment of a cached
-/// flow. Returns `None`, without delivering the segment, if it is too long or header prediction
-/// does not accept it.
+/// flow. Returns `None` if the segment is too long or header prediction does not accept it. In this
+/// case, the segment has not been delivered.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
     /// Payload size in bytes below which a segment is delivered by `handle_run`. Longer segments
     /// are delivered with a reference to their buffer, which the connection may keep instead of
@@ -455,8 +457,8 @@ fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Opt
     Some(end.driver().handle_run(now, run, segment))
 }
 
-/// Returns the next segment that `end` sends; `None` if there is nothing to send. Checks that its
-/// twin, a copy without header prediction, sends an equal segment.
+/// Returns the next segment that `end` sends; `None` if there is nothing to send. A copy of `end`
+/// without header prediction, its twin, must send an equal segment and reach an equal state.
 pub(crate) fn poll_with_twin(
     end: &mut Connection,
     now: Instant,
@@ -490,9 +492,10 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Checks the rest of an ACK batch with `end`, a copy of the connection. Before the call, `frame`
-/// contains the first acknowledgement of the batch. Each further one, written by changing only
-/// number and window, must equal that of `poll_transmit`.
+/// Checks the remaining acknowledgements of an ACK batch. `end` is a copy of the connection, and
+/// `frame` contains the first acknowledgement of the batch. Each remaining one is made from it by
+/// changing only the acknowledgement number and the window. It must equal the one that
+/// `poll_transmit` writes.
 fn continue_ack_batch(
     mut end: Connection,
     now: Instant,
@@ -522,8 +525,8 @@ fn continue_ack_batch(
 }
 
 /// Sends the next segment of a burst; `None` if the burst has no more segments. Before the call,
-/// `frame` contains the previous segment, whose TCP header has `header` bytes. The next segment
-/// must equal that of `poll_transmit`.
+/// `frame` contains the previous segment of the burst, whose TCP header has `header` bytes. The
+/// next segment is made from it, and must equal the segment that `poll_transmit` writes.
 fn continue_burst(
     end: &mut Connection,
     now: Instant,

@@ -6,14 +6,14 @@ use linerate_wire::{
 };
 use oorandom::Rand64;
 
-/// Distance of a forged acknowledgement number from a genuine one: larger than any window, and
-/// smaller than half the sequence space.
+/// Difference between a forged acknowledgement number and a genuine one. It is larger than any
+/// window and smaller than half the sequence space, so the forged number is never acceptable.
 const NONSENSE: u32 = 3 << 29;
 
 /// A source of forged segments.
 #[derive(Debug)]
 pub(crate) struct Forger {
-    /// Average number of forged segments for a thousand genuine ones.
+    /// Average number of forged segments for every thousand genuine segments.
     share: u32,
     random: Rand64,
 }
@@ -23,9 +23,9 @@ impl Forger {
         Self { share, random: Rand64::new(u128::from(seed) << 8 | 0xf0) }
     }
 
-    /// Returns a forged segment that arrives before `genuine`, with the ECN codepoint of its
-    /// packet. The connection must refuse the forged segment. Returns `None` if the random numbers
-    /// choose no forgery, or if `genuine` has no ACK flag.
+    /// Returns a forged segment to deliver before `genuine`, and the ECN codepoint of its packet.
+    /// The connection must refuse the forged segment. Returns `None` if the random numbers choose
+    /// no forgery, or if `genuine` has no ACK flag.
     pub(crate) fn forge(&mut self, genuine: &Segment<'_>) -> Option<(Vec<u8>, Ecn)> {
         let is_time = self.below(1_000) < self.share;
         if !is_time || !genuine.flags().contains(TcpFlags::ACK) {
@@ -51,8 +51,8 @@ impl Forger {
         Some((bytes, codepoints[self.below(4) as usize]))
     }
 
-    /// Draws TCP options: a timestamp from the future, a user timeout, and a SACK block for data
-    /// that were never received.
+    /// Draws the TCP options of a forged segment: a timestamp later than the genuine one, a user
+    /// timeout, and a SACK block whose data the peer has never received.
     fn options(&mut self, genuine: Option<Timestamps>, ack: SeqNum) -> TcpOptions {
         let ahead = 1 + self.below(2_000_000_000);
         let timestamps = genuine.map(|genuine| Timestamps {

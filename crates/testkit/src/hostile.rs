@@ -1,5 +1,5 @@
-//! A host in many states, genuine frames of every kind for tests to corrupt, and a function that
-//! recomputes the checksums of corrupted frames.
+//! Helpers for tests that send corrupted frames: a host with sockets in many states, genuine frames
+//! of every kind to corrupt, and a function that recomputes the checksums of corrupted frames.
 
 use crate::pair::{Pair, Setup, Side};
 use crate::test_link::TestLink;
@@ -52,7 +52,8 @@ fn make_small(config: &mut StackConfig) {
     config.answer_broadcast_echo = true;
 }
 
-/// Delivers a frame to a host, runs a turn and checks all invariants.
+/// Delivers a frame to a host, runs a turn, and checks all invariants of the host. Discards the
+/// frames that the host sends, and its events.
 ///
 /// # Panics
 /// If an invariant is violated.
@@ -106,7 +107,8 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     frames.take()
 }
 
-/// Recomputes the checksums of a corrupted frame, as far as its headers can be parsed.
+/// Recomputes the checksums of a corrupted frame. If a header cannot be parsed, the checksums of
+/// this header and of those behind it are left unchanged.
 pub fn mend_checksums(frame: &mut [u8]) {
     const IP: usize = EthernetHeader::LENGTH;
     let is_whole = frame.len() >= IP + Ipv4Header::LENGTH && EthernetFrame::parse(frame).is_ok();

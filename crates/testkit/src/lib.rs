@@ -1,5 +1,5 @@
-//! Test support for several crates: two connections or two hosts and the network between them, in
-//! virtual time. Used only as a dev-dependency.
+//! Test support for several crates. Its main parts run two connections or two hosts, with the
+//! network between them, in virtual time. Other crates use it only as a dev-dependency.
 
 #![forbid(unsafe_code)]
 

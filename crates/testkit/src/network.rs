@@ -3,17 +3,18 @@
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
-/// The treatment of one packet by the network.
+/// The effect that the network has on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The packet arrives after the latency of the path.
     Arrive,
-    /// The packet is lost before the bottleneck, so it takes no capacity.
+    /// The packet is lost before the bottleneck, so it does not occupy the bottleneck.
     Lose,
     /// A congested router marks the packet if its sender is ECN-capable, and drops it otherwise
     /// (RFC 3168).
     Mark,
-    /// The packet arrives twice. The second copy has this additional delay.
+    /// The packet arrives twice. The second copy arrives later than the first by this additional
+    /// delay.
     Repeat(Duration),
     /// The packet arrives with this additional delay. Packets that were sent later may overtake it.
     Delay(Duration),
@@ -31,7 +32,8 @@ pub struct Line {
     pub queue: u64,
 }
 
-/// A part of the path whose MTU is small and that drops longer packets silently (a black hole).
+/// A part of the path that drops packets longer than its MTU and sends no ICMP errors (a black
+/// hole).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
     /// Size of the longest IP packet that passes this part of the path, in bytes.
@@ -39,37 +41,39 @@ pub struct Narrow {
     /// Number of the first packet to which the limit applies. Packets are counted from 1 over both
     /// directions, without those that are lost at random.
     pub from: u64,
-    /// Number of the first packet to which the limit no longer applies, counted like `from`.
+    /// Number of the first packet to which the limit no longer applies. Packets are counted as for
+    /// `from`.
     pub until: u64,
 }
 
-/// A path with equal properties in both directions. Probabilities are in thousandths. Each packet
-/// suffers at most one fault.
+/// A path with equal properties in both directions. Each packet suffers at most one of the faults
+/// below, whose probabilities are in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Latency in one direction.
     pub latency: Duration,
     /// The bottleneck of the path; `None` if its rate is unlimited.
     pub line: Option<Line>,
-    /// A silent limit of the packet size, if there is one.
+    /// A part of the path that silently drops packets above a size; `None` if all packets pass.
     pub narrow: Option<Narrow>,
     /// Probability that a packet is lost, in thousandths.
     pub loss: u32,
     /// Probability that a packet is duplicated, in thousandths.
     pub duplication: u32,
-    /// Probability that a packet is delayed behind later ones, in thousandths.
+    /// Probability that a packet is delayed, so that later packets can overtake it, in thousandths.
     pub reordering: u32,
     /// Probability that one bit of a packet is inverted, in thousandths.
     pub corruption: u32,
     /// Probability that a congested router marks a packet, in thousandths. A packet that is not
     /// ECN-capable is dropped instead.
     pub marking: u32,
-    /// Maximum additional delay of a delayed packet, and of the second copy of a duplicated one.
+    /// Maximum additional delay of a delayed packet, and of the second copy of a duplicated packet.
+    /// The actual delay is random, from zero to this time.
     pub lateness: Duration,
 }
 
 impl Network {
-    /// Creates a path without faults and of unlimited rate.
+    /// Creates a path without faults and without a limit of its rate.
     #[must_use]
     pub const fn clean(latency: Duration) -> Self {
         Self {

@@ -54,7 +54,7 @@ impl Side {
     }
 }
 
-/// Returns `end`, which must have an IPv4 address, as an IPv4 socket address.
+/// Converts `end`, which must have an IPv4 address, to an IPv4 socket address.
 ///
 /// # Panics
 /// If it has an IPv6 address.
@@ -66,21 +66,22 @@ pub fn ipv4_end(end: SocketAddr) -> SocketAddrV4 {
     }
 }
 
-/// Parameters of a pair of hosts.
+/// Parameters of a pair of hosts and of the network between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Seed of the network's faults and of the hosts.
+    /// Seed of the random faults of the network, and of the secrets of the hosts.
     pub seed: u64,
     /// The network between the two hosts.
     pub network: Network,
     /// Whether the wire carries Ethernet frames or IP packets.
     pub medium: Medium,
-    /// Size of the largest IP packet in bytes.
+    /// Size of the largest IP packet on the links, in bytes.
     pub mtu: usize,
-    /// Number of frames that the send queue of a link holds. The wire fetches them after each turn.
+    /// Number of frames that the send queue of a host's link holds. After each turn of the host,
+    /// all of them are moved from the queue to the wire.
     pub capacity: usize,
-    /// Minimum time between two turns of a host. As each turn handles a limited number of frames,
-    /// the pause limits the speed of hosts. Zero makes them infinitely fast.
+    /// Minimum time between two turns of a host. Each turn handles a limited number of frames, so
+    /// this time limits the speed of the hosts. With zero, the hosts are infinitely fast.
     pub pause: Duration,
 }
 
@@ -97,8 +98,8 @@ impl Default for Setup {
     }
 }
 
-/// A function that gets every frame that is sent, and returns its fate in the network. `None` means
-/// a random fate.
+/// A function that is called for every frame that a host sends, and returns the fate of the frame
+/// in the network. `None` means a random fate.
 type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
 /// Two hosts and the wire between them.
@@ -117,7 +118,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Creates two hosts. `configure` changes the configuration of each.
+    /// Creates two hosts. `configure` is called for each of them, and can change its configuration.
     pub fn new(setup: &Setup, configure: impl Fn(Side, &mut StackConfig)) -> Self {
         let hosts = Side::BOTH.map(|side| {
             let mut config = side.config();
@@ -128,7 +129,8 @@ impl Pair {
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
         let wire = Wire::new(setup.network, setup.seed);
-        // The clock does not start at zero, so that tests detect a time that was never set.
+        // The clock starts at 1,000 s, so that a test fails if a time was never set and is
+        // therefore zero.
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             now,
@@ -168,8 +170,8 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
-    /// Delivers a packet to a host at the current time. Returns the packets that the host sends in
-    /// return, which do not enter the network.
+    /// Delivers a packet to a host at the current time. Returns the packets that the host sends at
+    /// once. They do not enter the network.
     ///
     /// # Panics
     /// If an invariant of the host is violated, or its link fails.
@@ -184,14 +186,14 @@ impl Pair {
         std::iter::from_fn(|| host.link_mut().fetch()).collect()
     }
 
-    /// Runs until `done` returns true or `limit` has passed. `done` may also act as the
-    /// applications, and make their calls. Returns whether `done` has returned true.
+    /// Runs the hosts until `done` returns true, or until the time `limit` has passed. `done` may
+    /// also make the calls of the applications. Returns whether `done` has returned true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         while !done(self) {
             self.turn();
-            // `done` is called before time advances: data that has just arrived may satisfy it, and
-            // the applications that it runs may react to the data.
+            // `done` is called once more before time advances. Data that has just arrived may
+            // satisfy its condition, and the applications that it runs may react to the data.
             if done(self) {
                 return true;
             }
@@ -224,8 +226,8 @@ impl Pair {
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
-            // A host whose link is down returns an error, and therefore requests no further turn.
-            // It gets a turn when another event of this pair occurs.
+            // If the link of a host is down, its turn returns an error, and so cannot request a
+            // further turn. The host gets its next turn when another event of this pair occurs.
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);
@@ -248,8 +250,8 @@ impl Pair {
             .map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
-    /// Advances to the next event. Returns false without advancing if the event is later than
-    /// `limit`.
+    /// Advances to the next event of the pair: the arrival of a packet, or the next turn of a host.
+    /// If it is later than `limit`, returns false and does not advance.
     pub fn move_on(&mut self, limit: Instant) -> bool {
         let next = Side::BOTH
             .map(|side| self.next_turn(side))

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// A frame for the host, with the metadata that the link reports for it.
+/// A frame that a test has queued for the host, and the metadata that the link reports with it.
 #[derive(Debug)]
 struct Arrived {
     at: Instant,
@@ -18,20 +18,21 @@ struct Arrived {
     segment: Option<NonZeroU16>,
 }
 
-/// Minimum length in bytes of a frame that the link delivers in memory that the host may keep. A
-/// host copies the data of shorter frames in any case.
+/// Minimum length in bytes of the frames that the link delivers in reference-counted memory, which
+/// the host may keep. A host copies the data of shorter frames in any case.
 const WORTH_KEEPING: usize = 4 << 10;
 
 impl Arrived {
-    /// Returns whether the frame has no metadata, and is too short to be delivered in memory that
-    /// the host may keep.
+    /// Returns whether the link delivers the frame in a batch, without metadata and in memory that
+    /// the host may not keep. This is so if the frame has no metadata and is shorter than
+    /// `WORTH_KEEPING`.
     const fn is_plain(&self) -> bool {
         matches!(self.checksum, RxChecksum::Unverified)
             && self.segment.is_none()
             && self.bytes.len() < WORTH_KEEPING
     }
 
-    /// Delivers the frame in memory that the host may keep.
+    /// Delivers the frame with its metadata, in reference-counted memory that the host may keep.
     fn hand_over(&self, sink: &mut impl FrameSink) {
         let &Self { at, ref bytes, checksum, segment } = self;
         let memory = Arc::from(&bytes[..]);
@@ -44,17 +45,17 @@ impl Arrived {
     }
 }
 
-/// A link with a bounded send queue. Received frames that are short and have no offload metadata
-/// are delivered as a contiguous batch. All other frames are delivered one by one, in memory that
-/// the host may keep.
+/// A link for tests, whose send queue is bounded. Received frames that are short and have no
+/// metadata are delivered in batches of consecutive frames. All other frames are delivered one by
+/// one, in memory that the host may keep.
 #[derive(Debug)]
 pub struct TestLink {
     capabilities: Capabilities,
-    /// Maximum number of frames that wait until a test fetches them.
+    /// Maximum number of sent frames that the link stores until a test fetches them.
     capacity: usize,
     arrived: VecDeque<Arrived>,
     sent: VecDeque<Vec<u8>>,
-    /// Whether the link is down, so that sending and receiving fail.
+    /// Whether the link is down. While it is down, sending and receiving return an error.
     pub down: bool,
 }
 
@@ -76,7 +77,8 @@ impl TestLink {
         self.put_as(at, frame, RxChecksum::Unverified, None);
     }
 
-    /// Queues a frame for the host, with the time of arrival `at` and this metadata.
+    /// Queues a frame for the host, with the time of arrival `at`, and with the checksum state and
+    /// the segment size that the link reports.
     pub fn put_as(
         &mut self,
         at: Instant,
@@ -152,8 +154,8 @@ impl Link for TestLink {
 }
 
 impl TestLink {
-    /// Lets the host fill up to `budget` empty frames. Returns the number of frames that it has
-    /// filled.
+    /// Lets `fill` write frames of the host: at most `budget`, and at most as many as the send
+    /// queue has room for. Returns the number of frames written.
     fn transmit_into(
         &mut self,
         budget: usize,
@@ -169,7 +171,8 @@ impl TestLink {
     }
 }
 
-/// Empty frames for a host to fill one after the other.
+/// Places for frames in the link's send queue, which the host fills one after the other. `left` is
+/// the number of places that are still empty.
 struct EmptyFrames<'a> {
     link: &'a mut TestLink,
     left: usize,
@@ -180,8 +183,8 @@ impl FrameSlots for EmptyFrames<'_> {
         if self.left == 0 {
             return false;
         }
-        // A link may offer a frame with any contents for the host to fill. Here it contains 0xa5,
-        // so that a host that relies on zeros fails the tests.
+        // The memory that a link offers to the host may have any contents. Here it contains 0xa5,
+        // so that tests fail if a host relies on zeros.
         let mut frame = vec![0xa5; self.link.capabilities.frame_length()];
         let Some(TxFrame { length, .. }) = fill(&mut frame) else { return false };
         frame.truncate(length);

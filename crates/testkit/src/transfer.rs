@@ -1,12 +1,13 @@
-//! Bulk transfer between two applications, each on its host.
+//! Bulk transfer from an application on one host to an application on the other host.
 
 use crate::{Pair, Side, pattern};
 use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, TcpHandle};
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// One direction of a connection and its two applications. The sending application writes the
-/// pattern and closes; the receiving one reads and compares.
+/// A transfer in one direction of a connection, with its two applications. The sending application
+/// writes the test pattern and closes its direction. The receiving application reads the data and
+/// compares them with the pattern.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     from: (Side, TcpHandle),
@@ -36,8 +37,8 @@ impl Transfer {
         if self.from.0 == side { self.from.1 } else { self.to.1 }
     }
 
-    /// Writes and reads as much as possible. Returns whether all bytes and the end of the stream
-    /// have arrived.
+    /// Lets the sending application write and the receiving application read as much as possible
+    /// now. Returns whether all bytes and the end of the stream have arrived.
     ///
     /// # Panics
     /// If a byte is wrong, or the connection has failed.
@@ -100,8 +101,8 @@ pub fn listen(pair: &mut Pair) -> ListenHandle {
     listener
 }
 
-/// Opens a connection from the left host to the right one. Returns the handles of the connection at
-/// the left and at the right host.
+/// Opens a connection from the left host to the listener on the right host. Returns the handles of
+/// the connection at the left and at the right host.
 ///
 /// # Panics
 /// If that takes more than ten minutes of virtual time.

@@ -16,9 +16,10 @@ const PROBLEMS: &str = "_ws.malformed || ip.checksum.status == \"Bad\" \
 /// UDP 0x0000 means "no checksum". About one segment in 65,536 of the kernel has this checksum.
 const NEGATIVE_ZERO: &str = "tcp.checksum.ffff";
 
-/// Asserts that a capture has no malformed frame, no frame that the display filter `unwanted`
-/// selects, and at least one frame for each filter of `expected`. Segments with the checksum
-/// `NEGATIVE_ZERO` are not judged. Does nothing if tshark is not installed.
+/// Asserts three properties of a capture: no frame is malformed, no frame matches the display
+/// filter `unwanted`, and each filter of `expected` matches at least one frame. Segments that match
+/// `NEGATIVE_ZERO` do not count as having a wrong checksum. Does nothing if tshark is not
+/// installed.
 ///
 /// # Panics
 /// If the capture violates one of these conditions, or tshark cannot read the capture.

@@ -22,13 +22,15 @@ pub struct Arrival<To> {
 /// The packets in flight to endpoints of the type `To`.
 #[derive(Debug)]
 pub struct Wire<To> {
-    /// Properties of the path. A change affects packets that are sent later.
+    /// Properties of the path. If a test changes them, the change affects only packets that are
+    /// sent afterwards.
     pub network: Network,
     random: Rand64,
-    /// The packets in order of arrival. The number distinguishes packets that arrive at the same
-    /// time, in the order in which they were sent.
+    /// The packets in order of arrival. The second part of the key is the number of the packet in
+    /// the order of sending. It distinguishes packets that arrive at the same time.
     in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
-    /// For each endpoint, the time until which the bottleneck towards it is busy.
+    /// For each endpoint that receives packets, the time until which the bottleneck towards this
+    /// endpoint is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
     /// Number of packets that were offered to the path in both directions, without those that were
@@ -37,7 +39,7 @@ pub struct Wire<To> {
 }
 
 impl<To: Copy + Ord> Wire<To> {
-    /// Creates a wire whose random faults `seed` determines.
+    /// Creates a wire without packets. `seed` determines the random faults of the path.
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
@@ -54,8 +56,8 @@ impl<To: Copy + Ord> Wire<To> {
     /// Sends a packet with the ECN codepoint `ecn` towards `to`. Its fate is random unless `fate`
     /// is given.
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
-        // A fate is drawn even if `fate` is given. The random fates of later packets therefore do
-        // not depend on whether it is given.
+        // A random fate is drawn even if `fate` is given, so that the fates of later packets are
+        // the same in both cases.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
         if fate == Fate::Lose || self.swallows(bytes.len()) {
@@ -84,8 +86,8 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Counts a packet of `length` bytes. Returns whether the path drops it silently because it is
-    /// too long at this time.
+    /// Counts a packet of `length` bytes. Returns whether the path drops it silently: its limit of
+    /// the packet size applies to the packet with this number, and the packet is longer.
     fn swallows(&mut self, length: usize) -> bool {
         self.offered += 1;
         let number = self.offered;
@@ -93,20 +95,21 @@ impl<To: Copy + Ord> Wire<To> {
         self.network.narrow.filter(leads_there).is_some_and(|narrow| length > narrow.most)
     }
 
-    /// Returns the time at which the next packet arrives, or `NEVER`.
+    /// Returns the time at which the next packet arrives, or `NEVER` if no packet is in flight.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.in_flight.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at)
     }
 
-    /// Removes and returns the next packet, if it has arrived by `now`.
+    /// Removes and returns the packet that arrives first, if its time of arrival is not later than
+    /// `now`.
     pub fn arrive(&mut self, now: Instant) -> Option<Arrival<To>> {
         let first = self.in_flight.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(first.remove())
     }
 
-    /// Returns the time at which a packet of `length` bytes has passed the bottleneck towards `to`,
-    /// or `None` if its queue is full.
+    /// Sends a packet of `length` bytes through the bottleneck towards `to`. Returns the time at
+    /// which the packet leaves it, or `None` if the queue is full and the packet is lost.
     fn pass_line(&mut self, now: Instant, to: To, length: usize) -> Option<Instant> {
         let Some(line) = self.network.line else { return Some(now) };
         let busy = self.busy.entry(to).or_insert(now);

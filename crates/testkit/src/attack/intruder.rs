@@ -1,4 +1,5 @@
-//! The attacker. It sends frames of any kind, and captures the frames that are sent to it.
+//! The attacker. It sends frames of any kind, and captures the frames that the attacked host sends
+//! to its MAC address.
 
 use super::{INTRUDER, INTRUDER_MAC};
 use crate::Side;
@@ -12,11 +13,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// A segment of the attacked host that the intruder has received. The intruder is its destination,
-/// or the default router on its way.
+/// A segment that the attacked host has sent, and that the intruder has received. The intruder is
+/// its destination, or its next hop as the default router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Source address and port, which are the host's.
+    /// Address and port of the attacked host, which sent the segment.
     pub from: SocketAddrV4,
     /// Destination address and port.
     pub to: SocketAddrV4,
@@ -90,14 +91,14 @@ impl Intruder {
         self.arp(&request, MacAddress::BROADCAST);
     }
 
-    /// Returns the segments that the host has sent since the last call. Also answers ARP requests
-    /// for the intruder's address.
+    /// Returns the segments that the host has sent since the previous call. Also answers the host's
+    /// ARP requests for the intruder's address.
     pub(super) fn take_captured(&mut self) -> Vec<Captured> {
         let frames: Vec<_> = self.inbox.borrow_mut().drain(..).collect();
         frames.iter().filter_map(|frame| self.parse(frame)).collect()
     }
 
-    /// Takes the frames that the intruder has sent, in order.
+    /// Removes and returns the frames that the intruder has queued for sending, in order.
     pub(super) fn frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
         std::mem::take(&mut self.outbox).into_iter()
     }

@@ -1,11 +1,11 @@
-//! Attacks on a host that serves honest neighbours, in virtual time. Each turn of the host handles
-//! a limited number of frames. Tests compare the goodput of the honest neighbours during an attack
-//! with their goodput without it.
+//! Attacks on a host that also serves honest neighbours, in virtual time. Each turn of the host
+//! handles a limited number of frames. Tests compare the goodput of the honest neighbours during an
+//! attack with their goodput without one.
 //!
 //! The right host of a [`Pair`] is attacked. Honest transfers run between it and the left host, in
 //! both directions, over a path that is much slower than the host. The intruder has its own MAC
-//! address, and is the default router. Its frames do not take the slow path: they are put directly
-//! into the host's receive queue.
+//! address, and is the default router of the attacked host. Its frames do not take the slow path,
+//! but are put directly into the receive queue of the attacked host.
 
 mod intruder;
 mod peer;
@@ -27,8 +27,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
 
-/// Time between two turns of a host. In each turn, a host receives up to 64 frames and sends up to
-/// 64.
+/// Time between two turns of a host. In each turn, a host receives at most 64 frames and sends at
+/// most 64.
 pub const TURN: Duration = Duration::from_millis(1);
 
 /// Maximum number of frames that the intruder sends in a turn: half of the frames that the host can
@@ -40,7 +40,8 @@ pub(crate) const INTRUDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 66);
 pub(crate) const INTRUDER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 66]);
 const SERVICE: u16 = 10;
 
-/// Size of each honest transfer in bytes, too large for a transfer to complete during a test.
+/// Number of bytes to send in each honest transfer. It is so large that no transfer completes
+/// during a test.
 const ENDLESS: usize = usize::MAX / 2;
 
 /// The attacked host, its honest neighbour, and the intruder.
@@ -49,32 +50,33 @@ pub struct AttackTest {
     pub pair: Pair,
     /// The attacker.
     pub intruder: Intruder,
-    /// The acknowledgements that the attacked host has sent to its honest neighbour.
+    /// The most recent acknowledgement number on each honest connection, recorded from the segments
+    /// of the attacked host.
     pub overheard: Overheard,
     honest: Vec<Transfer>,
     service: ListenHandle,
     guests: Vec<Guest>,
-    /// Whether the host's applications read from the connections to the service. A test sets it to
-    /// false to let receive buffers fill.
+    /// Whether the applications of the attacked host read from the connections to its service. If a
+    /// test sets it to false, the receive buffers of these connections fill.
     pub guests_read: bool,
 }
 
-/// A connection to the attacked host's service. The host's application writes the test pattern
-/// without end, and stores the bytes that it reads.
+/// A connection to the service of the attacked host. The application of the host writes the test
+/// pattern without end, and stores all bytes that it reads.
 #[derive(Debug)]
 pub struct Guest {
     /// Handle of the connection.
     pub handle: TcpHandle,
     written: usize,
-    /// Whether the application may write. This is so if its most recent write was accepted in full,
-    /// or if the connection has become writable since that write.
+    /// Whether the application may write. This is so if the connection accepted all bytes of the
+    /// most recent write, or has reported since then that it is writable.
     may_write: bool,
     /// The bytes that the application has read.
     pub received: Vec<u8>,
 }
 
 /// The most recent acknowledgement number that the attacked host has sent on each honest
-/// connection. An eavesdropper on the path would know these numbers.
+/// connection. Tests use these numbers to simulate an attacker who observes the path.
 #[derive(Clone, Debug, Default)]
 pub struct Overheard {
     by_port: Rc<RefCell<BTreeMap<u16, SeqNum>>>,
@@ -104,8 +106,8 @@ impl AttackTest {
     /// If a host refuses a request that it must grant.
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
-        // At 100 Mbit/s, eight full-sized frames arrive in a turn. The host can receive eight times
-        // as many frames in a turn.
+        // At 100 Mbit/s, eight full-sized frames arrive between two turns. A turn can receive 64
+        // frames, eight times as many.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
@@ -126,8 +128,9 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // The intruder has received the frame, so it must not travel to the other host. It
-            // counts as lost, and thus takes no capacity of the path between the two hosts.
+            // The frame is for the intruder and has been put into its inbox, so it must not reach
+            // the other host. Its fate is that of a lost frame, which also takes no capacity of the
+            // path between the two hosts.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);
@@ -155,9 +158,9 @@ impl AttackTest {
         test
     }
 
-    /// Runs for `span`. In each turn `attack` gets the segments that the intruder has captured, and
-    /// may send frames. Frames beyond [`FRAMES_A_TURN`] are dropped. Returns the number of bytes
-    /// that the honest transfers have delivered in `span`.
+    /// Runs the hosts for the time `span`. In each turn, `attack` gets the segments that the
+    /// intruder has captured, and may send frames. Frames beyond [`FRAMES_A_TURN`] are dropped.
+    /// Returns the number of bytes that the honest transfers have delivered in this time.
     ///
     /// # Panics
     /// If an honest byte is wrong, or an honest connection ends.
@@ -198,10 +201,10 @@ impl AttackTest {
         self.moved() - before
     }
 
-    /// Opens a connection from the intruder to the service by a regular handshake. The intruder
-    /// announces an MSS of 1,000 bytes, SACK, and `shift` as its window scale. Its SYN has the
-    /// largest possible window field. The window field of the segment that acknowledges the SYN-ACK
-    /// is `window`.
+    /// Opens a connection from the intruder to the service by a regular handshake. The SYN of the
+    /// intruder announces an MSS of 1,000 bytes, SACK, and the window scale `shift`, and has the
+    /// largest possible window field. The acknowledgement of the SYN-ACK has the window field
+    /// `window`.
     ///
     /// # Panics
     /// If the handshake does not complete.
@@ -214,7 +217,8 @@ impl AttackTest {
         peer
     }
 
-    /// Begins to open a connection from the honest neighbour to the service.
+    /// Begins to open a connection from the honest neighbour to the service. The handshake takes
+    /// place when the hosts run.
     ///
     /// # Panics
     /// If the request is refused.
@@ -225,7 +229,7 @@ impl AttackTest {
         assert!(asked.is_ok(), "the connection is refused: {asked:?}");
     }
 
-    /// Returns the handles of the honest transfers' connections at one host.
+    /// Returns, for each honest transfer, the handle of its connection at the host `side`.
     #[must_use]
     pub fn honest(&self, side: Side) -> Vec<TcpHandle> {
         self.honest.iter().map(|transfer| transfer.end(side)).collect()

@@ -7,7 +7,8 @@ use std::net::SocketAddrV4;
 /// Initial sequence number of the intruder's connections.
 const ISS: SeqNum = SeqNum::new(7_000);
 
-/// The intruder's endpoint of one of its connections.
+/// The endpoint of a connection that belongs to the intruder. It has no TCP of its own: the test
+/// decides about each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Address and port of the intruder.
@@ -18,7 +19,7 @@ pub struct Peer {
     pub next: SeqNum,
     /// Next sequence number that the intruder expects from the host.
     pub expected: SeqNum,
-    /// Highest sequence number that the host has sent, plus one.
+    /// Sequence number that follows the highest one that the host has sent.
     pub highest: SeqNum,
     /// Sequence number of the first byte of the host's stream.
     pub first: SeqNum,
@@ -31,8 +32,8 @@ impl Peer {
         Self { here, there, next: ISS, expected: none, highest: none, first: none, opening: false }
     }
 
-    /// Performs the next step of the handshake, using the segments captured since the previous
-    /// call. Is called once in each turn.
+    /// Performs the next step of the handshake: sends the SYN, or acknowledges the SYN-ACK if it is
+    /// among the segments captured since the previous call. Must be called once in each turn.
     pub(super) fn open(
         &mut self,
         intruder: &mut Intruder,
@@ -73,8 +74,8 @@ impl Peer {
         captured.to == self.here && !captured.payload.is_empty()
     }
 
-    /// Updates `highest` and `expected` from all captured segments that carry data of this
-    /// connection. Other captured segments are ignored.
+    /// Calls [`Self::note`] for all captured segments that carry data of this connection. Ignores
+    /// all other captured segments.
     pub fn note_all(&mut self, captured: &[Captured]) {
         for segment in captured {
             if self.is_data(segment) {
@@ -83,8 +84,8 @@ impl Peer {
         }
     }
 
-    /// Updates `highest` and `expected` from one captured segment, which must belong to this
-    /// connection.
+    /// Updates `highest` and `expected` as a receiver would do on the arrival of this segment. The
+    /// segment must belong to this connection.
     pub fn note(&mut self, captured: &Captured) {
         let end = captured.seq + u32::try_from(captured.payload.len()).unwrap_or(0);
         self.highest = self.highest.later(end);
@@ -101,7 +102,7 @@ impl Peer {
         intruder.segment(self.here, self.there, header, &options, &[]);
     }
 
-    /// Sends data with the sequence number `seq`, which need not be the next one.
+    /// Sends data with the sequence number `seq`, which may differ from `next`.
     pub fn send(&self, intruder: &mut Intruder, seq: SeqNum, payload: &[u8]) {
         let header = TcpHeader {
             seq,

@@ -6,13 +6,13 @@ use crate::{Access, pattern};
 use linerate_tcp::Error;
 use linerate_units::Instant;
 
-/// An application at one endpoint, and the state of its reading and writing.
+/// An application at one endpoint of a connection, with its progress in reading and writing.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
     habit: Habit,
     /// Number of bytes that the peer's application will send.
     expects: usize,
-    /// Time of the application's next action.
+    /// Earliest time of the application's next action.
     wakes: Instant,
     reads_from: Instant,
     written: usize,
@@ -39,19 +39,20 @@ impl Application {
         }
     }
 
-    /// Returns whether the application has finished, aborted the connection, or lost it.
+    /// Returns whether the application makes no further calls: it has closed and read everything,
+    /// it has aborted the connection, or the connection has failed.
     pub(super) fn is_done(&self) -> bool {
         (self.closed && self.read_to_end) || self.aborted || self.failed.is_some()
     }
 
-    /// Returns whether the connection timed out. In this case, it is possible that no segment has
-    /// ever reached the peer.
+    /// Returns whether a call of the application has reported that the connection timed out. In
+    /// this case, perhaps no segment has ever reached the peer.
     pub(super) fn has_given_up(&self) -> bool {
         self.failed == Some(Error::TimedOut)
     }
 
-    /// Returns the time of the application's next action, if it does not depend on an event.
-    /// Returns `NEVER` if the application only reacts to events, or is done.
+    /// Returns the time at which the application acts next without an event such as the arrival of
+    /// data. Returns `NEVER` if it only waits for events, or makes no further calls.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
             Instant::NEVER
@@ -64,7 +65,8 @@ impl Application {
         }
     }
 
-    /// Writes, reads and closes as far as is possible now. Returns whether it has done anything.
+    /// Reads and writes once, and closes or aborts the connection if the application's habit says
+    /// so. Returns whether this has changed anything.
     pub(super) fn act(&mut self, end: &mut End<'_>, now: Instant) -> bool {
         if self.is_done() || now < self.wakes || end.presence() == Presence::Absent {
             return false;

@@ -11,11 +11,12 @@ pub struct Coverage {
     seen: BTreeMap<&'static str, (u64, u64)>,
 }
 
-/// Name of a counter of a connection, and the function that returns its value.
+/// Name of a counter in the report, and the function that returns its value from the statistics of
+/// a connection.
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
-/// The counters of a connection that the coverage includes. Each increment of a counter is an
-/// event.
+/// The counters of a connection whose values are part of the coverage. Each increment of a counter
+/// counts as an event with its name.
 const COUNTERS: [Counter; 29] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
@@ -85,7 +86,7 @@ impl Coverage {
         );
     }
 
-    /// Adds the counts of further worlds.
+    /// Adds the counts of other worlds to these counts.
     pub fn add(&mut self, other: &Self) {
         for (name, (count, worlds)) in &other.seen {
             let sums = self.seen.entry(name).or_default();

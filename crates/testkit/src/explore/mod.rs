@@ -1,6 +1,6 @@
 //! Random worlds for testing: two connections or two hosts with random configurations, networks and
-//! applications. A seed and a number determine everything in a world, so that a failure can be
-//! repeated.
+//! applications. A seed and a number determine everything in a world, so a world that has failed
+//! can be run once more.
 
 mod application;
 mod coverage;
@@ -14,14 +14,15 @@ use stage::Stage;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The identity of a random world, which determines everything in it.
+/// The identity of a random world: the numbers that determine everything in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Seed of a sequence of random worlds.
     pub seed: u64,
-    /// Number of the world in the sequence.
+    /// Number of the world in the sequence that `seed` determines.
     pub number: u64,
-    /// Set of simplifications to apply: bit n stands for entry n of [`World::SIMPLIFICATIONS`].
+    /// The simplifications to apply to the world, as a set of bits. Bit n stands for entry n of
+    /// [`World::SIMPLIFICATIONS`].
     pub simpler: u64,
 }
 
@@ -55,7 +56,8 @@ impl Case {
         Stage::new(&self.world()).play()
     }
 
-    /// Runs the world to its end. Returns a failure as a value instead of panicking.
+    /// Runs the world to its end. A panic during the run does not propagate, but is returned as an
+    /// error.
     ///
     /// # Errors
     /// The message of the panic.
@@ -67,8 +69,8 @@ impl Case {
         })
     }
 
-    /// Returns a simpler case that fails as well. The simplifications are tried one after the
-    /// other, and those with which the case still fails are kept.
+    /// Returns a simpler case that fails too. The simplifications are tried one by one. If the case
+    /// still fails with one of them, this simplification is kept.
     #[must_use]
     pub fn shrink(self) -> Self {
         let mut least = self;

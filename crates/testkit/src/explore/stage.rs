@@ -10,11 +10,11 @@ use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// Maximum number of steps of a world. If a world needs more steps, the test fails.
+/// Maximum number of steps in the run of a world. A run that exceeds it fails.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// Maximum virtual time of a world. It is enough for slow transfers to complete and for abandoned
-/// connections to time out.
+/// Maximum virtual time in the run of a world. In this time, even slow transfers complete, and
+/// connections that the peer has abandoned time out.
 const LONGEST: Duration = Duration::from_secs(4 * 3_600);
 
 /// The run of a random world: its hosts or connections, the applications, and the state of the run.
@@ -23,7 +23,7 @@ pub(super) struct Stage {
     /// The applications at both ends of each connection.
     applications: Vec<[Application; 2]>,
     is_broken_off: bool,
-    /// Whether a connection may time out, because the path loses, corrupts or marks packets, or has
+    /// Whether the path may make a connection time out: it loses, corrupts or marks packets, or has
     /// a bottleneck.
     is_bad: bool,
 }
@@ -36,19 +36,21 @@ enum Scene {
 struct TwoHosts {
     pair: Pair,
     listener: ListenHandle,
-    /// Handles of each connection: at the left host, and at the right host once it is accepted.
+    /// Handles of each connection: the handle at the left host, and the handle at the right host;
+    /// `None` until the right host has accepted the connection.
     handles: Vec<(TcpHandle, Option<TcpHandle>)>,
 }
 
-/// The state of an endpoint: whether its connection exists.
+/// Whether an endpoint has a connection that its application can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Present,
-    /// No SYN has arrived, or the listener's application has not accepted the connection.
+    /// The endpoint has no connection that the application can use. Either no SYN has arrived, or
+    /// the application has not accepted the connection yet.
     Absent,
 }
 
-/// One endpoint of a connection: the calls that its application can make.
+/// Access of an application to its endpoint of a connection, in a world with or without hosts.
 pub(super) enum End<'a> {
     Connection(Option<&'a mut Connection>, Instant),
     Socket(&'a mut Pair, Side, Option<TcpHandle>),
@@ -119,7 +121,7 @@ fn of_connection(error: StackError) -> Error {
 }
 
 impl Scene {
-    /// Returns whether one endpoint of a connection has timed out.
+    /// Returns whether the connection has timed out at the endpoint `side`.
     fn has_timed_out(&mut self, index: usize, side: Side) -> bool {
         let error = match self {
             Self::Connections(pair) => match side {
@@ -136,7 +138,8 @@ impl Scene {
         error == Some(Error::TimedOut)
     }
 
-    /// Returns whether the server of this connection exists.
+    /// Returns whether the server's endpoint of this connection exists. In a world with hosts, it
+    /// exists once the server's application has accepted the connection.
     fn has_server(&self, index: usize) -> bool {
         match self {
             Self::Connections(pair) => pair.server.is_some(),
@@ -237,8 +240,9 @@ impl TwoHosts {
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // All clients are in the list. If none has the address `peer`, the client has given up
-            // before the server accepted its connection, so there is no pair to note.
+            // The list contains all clients that still have an address. If none of them has the
+            // address `peer`, the client gave up before the server accepted the connection, and the
+            // handle is not needed.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -267,7 +271,8 @@ impl Stage {
         }
     }
 
-    /// Runs the world to its end. Returns the events that occurred.
+    /// Runs the world until all applications have finished, and then until all packets and timers
+    /// are handled. Returns the events that occurred.
     pub(super) fn play(mut self) -> Coverage {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
@@ -280,8 +285,9 @@ impl Stage {
             );
             let busy = self.act();
             self.scene.process_pending();
-            // The applications act a second time before time advances. Their first actions, or data
-            // that has just arrived, may permit further actions at once.
+            // The applications act a second time before the virtual time advances, since further
+            // actions may now be possible. The reason may be their first actions, or data that has
+            // just arrived.
             if busy | self.act() {
                 continue;
             }
@@ -317,14 +323,15 @@ impl Stage {
         busy
     }
 
-    /// Returns whether all applications have finished. An unfinished application does not count in
-    /// three cases:
+    /// Returns whether all applications have finished. In three cases, the run does not wait for an
+    /// application that has not finished:
     ///
-    /// - No handshake has reached the server, so the server has nothing to do.
-    /// - The peer's connection has timed out without a reset, so the application's connection is
-    ///   half-open and waits in vain (RFC 9293 §3.5.1).
+    /// - The handshake has not reached the server, and the client has failed. The server's
+    ///   application then has nothing to do.
+    /// - The peer's connection has timed out without a reset. The application's connection is then
+    ///   half-open, and waits in vain (RFC 9293 §3.5.1).
     /// - On a bad network, the peer's connection has timed out after the peer's application had
-    ///   finished. No call reported that timeout.
+    ///   finished. That application made no further call which could have reported the timeout.
     fn is_over(&mut self) -> bool {
         let Self { scene, applications, is_bad, .. } = self;
         applications.iter().enumerate().all(|(index, [client, server])| {
@@ -339,7 +346,8 @@ impl Stage {
         })
     }
 
-    /// Delivers all packets in flight, and handles all timers that are due in the next `LONGEST`.
+    /// Runs the world without its applications for at most `LONGEST`: all packets in flight are
+    /// delivered, and all timers that expire are handled.
     fn drain(&mut self) {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
@@ -351,8 +359,8 @@ impl Stage {
         }
     }
 
-    /// Checks that each failure of a connection has a cause: a bad network, or an application that
-    /// aborts. Returns the events that occurred.
+    /// Checks that each connection which has failed had a reason: a bad network, or an application
+    /// that aborts its connection. Returns the events that occurred.
     fn judge(&mut self) -> Coverage {
         let mut coverage = Coverage::of_one_world();
         for application in self.applications.iter().flatten() {

@@ -6,13 +6,13 @@ use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, PathSearch, Profi
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
-/// The complete description of a random world.
+/// The description of a random world, from which its run follows completely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// Seed of the world's random faults and choices.
+    /// Seed of the random faults of the network and of the random choices of the hosts.
     pub seed: u64,
-    /// The two hosts; `None` if the world has two connections without hosts. Each of these
-    /// connections is compared with a twin without header prediction.
+    /// The two hosts; `None` if the world consists of two connections without hosts. In that case,
+    /// each connection is compared with a twin: a copy without header prediction.
     pub hosts: Option<Hosts>,
     /// TCP configurations of the active and of the passive endpoint.
     pub configs: [Config; 2],
@@ -20,10 +20,11 @@ pub struct World {
     pub network: Network,
     /// The behaviour of the two applications of each connection.
     pub connections: Vec<[Habit; 2]>,
-    /// In a world without hosts: `Some` if the client has a Fast Open cookie, with true if the
-    /// server accepts it.
+    /// `Some` if the client has a Fast Open cookie: true if the server accepts it, and false if the
+    /// server refuses it. Only used in a world without hosts.
     pub fast_open: Option<bool>,
-    /// In a world without hosts: number of forged segments for every thousand that arrive.
+    /// Average number of forged segments for every thousand genuine segments that arrive. Only used
+    /// in a world without hosts.
     pub forgery: u32,
 }
 
@@ -32,34 +33,35 @@ pub struct World {
 pub struct Hosts {
     /// Whether the links carry Ethernet frames or IP packets.
     pub medium: Medium,
-    /// Size of the largest IP packet in bytes.
+    /// Size of the largest IP packet on the links, in bytes.
     pub mtu: usize,
     /// Number of frames that the send queue of a link holds.
     pub capacity: usize,
-    /// Time between two turns of a host.
+    /// Minimum time between two turns of a host, which limits its speed.
     pub pause: Duration,
 }
 
-/// The behaviour of a random application.
+/// The behaviour of one application of a random world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habit {
-    /// Number of bytes to send.
+    /// Number of bytes that the application sends in total.
     pub bytes: usize,
-    /// Number of bytes of each write.
+    /// Number of bytes that the application offers in each write.
     pub write_size: usize,
-    /// Number of bytes of each read.
+    /// Maximum number of bytes that the application takes in each read.
     pub read_size: usize,
-    /// Time between two actions. Zero means that the application acts at every event.
+    /// Minimum time between two actions of the application. Zero means that the application acts at
+    /// every event of the world.
     pub pause: Duration,
-    /// Time from the start during which the application reads nothing.
+    /// Time from the start of the world during which the application reads nothing.
     pub reads_nothing_for: Duration,
-    /// Number of bytes written, or number of bytes read, at which the application resets the
-    /// connection; `None` if it never does.
+    /// The application resets the connection as soon as it has written, or has read, this number of
+    /// bytes; `None` if it never does.
     pub aborts_after: Option<usize>,
 }
 
-/// Smallest maximum length of frames that a random path has, in bytes. Every path takes IP packets
-/// of 576 bytes. An Ethernet header is added to their length.
+/// The smallest limit for the length of frames on a random path, in bytes. Every path must carry IP
+/// packets of 576 bytes, in frames with an Ethernet header.
 const LEAST_WIDTH: usize = 600;
 
 /// A source of random numbers with various distributions.
@@ -83,8 +85,8 @@ impl Dice {
         options[self.size(options.len())]
     }
 
-    /// Draws a number from 1 to `most`. Its order of magnitude is uniformly distributed, so that
-    /// small and large numbers are equally frequent.
+    /// Draws a number from 1 to `most`. Each order of magnitude, in powers of two, has the same
+    /// probability, so that small numbers are as frequent as large ones.
     fn magnitude(&mut self, most: usize) -> usize {
         let bits = usize::BITS - most.leading_zeros();
         let bound = 1 << (1 + self.below(u64::from(bits)));
@@ -98,7 +100,8 @@ impl Dice {
 }
 
 impl World {
-    /// Functions that simplify a world. Shrinking a failure tries them one by one.
+    /// Functions that each make one aspect of a world simpler. If a world fails, they are tried one
+    /// by one, to find the simplest world that still fails.
     pub const SIMPLIFICATIONS: [fn(&mut Self); 28] = [
         |world| world.connections.truncate(1),
         |world| {
@@ -141,7 +144,7 @@ impl World {
         self.configs.iter_mut().for_each(change);
     }
 
-    /// Draws the world with number `number` in the sequence of `seed`.
+    /// Draws the world with the number `number` from the sequence of worlds that `seed` determines.
     #[must_use]
     pub fn draw(seed: u64, number: u64) -> Self {
         let mut dice = Dice(Rand64::new(u128::from(seed) << 64 | u128::from(number)));
@@ -163,8 +166,9 @@ impl World {
         world
     }
 
-    /// Adds a black hole to the path, which drops long packets. It is added only if both endpoints
-    /// search for the path MTU, because others would not recover.
+    /// Adds to some paths a part that silently drops long packets (a black hole). Both endpoints
+    /// must search for the path MTU, because a connection would not recover from the losses
+    /// otherwise.
     fn narrow(&mut self, dice: &mut Dice) {
         let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
         if !both_search || !dice.once_in_a_while(25) {
@@ -182,9 +186,9 @@ impl World {
         });
     }
 
-    /// Makes accurate ECN and congestion marks frequent in many worlds. This method draws its
-    /// numbers after those of older properties, so that a given seed still yields the previous
-    /// values of these properties.
+    /// In many worlds, makes accurate ECN and congestion marks frequent. This method draws its
+    /// random numbers after the other properties of the world, which were added before it. A given
+    /// seed thus still yields the values of those properties that it yielded before.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;
@@ -274,9 +278,9 @@ fn draw_network(dice: &mut Dice) -> Network {
 fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     let mut habits = [draw_habit(dice), draw_habit(dice)];
     for (from, to) in [(0, 1), (1, 0)] {
-        // The smallest of these sizes limits the bytes that one step of the transfer can move. More
-        // than a thousand steps test nothing new, and with steps of one byte they are slow. So the
-        // transfer is limited to the bytes of a thousand steps.
+        // The smallest of these sizes limits the bytes that one step of the transfer can move. A
+        // transfer of many small steps is slow, and its steps after the first thousand test nothing
+        // new. So the transfer is limited to the bytes of a thousand steps.
         let steps = [habits[from].write_size, habits[to].read_size];
         let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);

@@ -1,8 +1,9 @@
-//! Interprets a fuzzer's bytes as the choices of a test case.
+//! Interprets the bytes of a fuzzer as a sequence of choices, which determine a test case.
 
 use linerate_units::Duration;
 
-/// The bytes that have not been used for choices yet. When none are left, every choice is zero.
+/// The fuzzer's bytes that have not been used for choices yet. When no byte is left, every choice
+/// is zero.
 #[derive(Clone, Debug)]
 pub(super) struct Choices<'a> {
     rest: &'a [u8],
@@ -35,13 +36,13 @@ impl<'a> Choices<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Chooses one of `options` by the next byte.
+    /// Chooses one of `options`: the next byte, modulo the number of options, is its index.
     pub(super) const fn of<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.byte() as usize % options.len()]
     }
 
-    /// Takes a byte as a length, and returns that many of the following bytes, or all that are left
-    /// if they are fewer.
+    /// Takes one byte as a length, and returns that many of the bytes after it. If fewer bytes are
+    /// left, returns all of them.
     pub(super) fn bytes(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte()).min(self.rest.len());
         let (taken, rest) = self.rest.split_at(count);
@@ -55,7 +56,7 @@ impl<'a> Choices<'a> {
         Duration::from_nanos(unit) * (u64::from(self.byte()) + 1)
     }
 
-    /// Chooses a number that is close to `base` in most cases.
+    /// Chooses a number that equals `base` or is close to it in most cases.
     pub(super) const fn near(&mut self, base: u32) -> u32 {
         match self.byte() {
             0..=127 => base,

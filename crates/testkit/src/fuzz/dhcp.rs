@@ -1,5 +1,5 @@
-//! Fuzz target: messages of DHCP servers to a client, and ARP packets about its address, at any
-//! time.
+//! Fuzz target: a host with a DHCP client receives messages of DHCP servers, and ARP packets about
+//! its address, at any time.
 
 use super::choices::Choices;
 use linerate_stack::{Capabilities, DhcpConfig, Medium, RxFrame, Stack, StackConfig};
@@ -17,7 +17,8 @@ const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 const SERVER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 9]);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 const OFFERED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// Offsets of the fields `sname` and `file`, in which options may continue.
+/// Offsets of the fields `sname` and `file` in a DHCP message. Options that do not fit into the
+/// options field may continue there.
 const FIELDS: [usize; 2] = [44, 108];
 
 /// Runs the test case that `bytes` encode.
@@ -130,7 +131,7 @@ impl TestCase<'_> {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Sends everything that the client has to send, and records the transaction ID of its
+    /// Fetches all frames that the host has to send, and records the transaction ID of the client's
     /// messages.
     fn transmit(&mut self) {
         let mut buffer = [0; 1_514];
@@ -151,7 +152,8 @@ impl TestCase<'_> {
     }
 }
 
-/// Returns a frame with an Ethernet header and room for `length` bytes.
+/// Returns a frame with an Ethernet header from the server's MAC address, followed by `length` zero
+/// bytes.
 fn frame(ether_type: EtherType, destination: MacAddress, length: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + length];
     EthernetHeader { destination, source: SERVER_MAC, tags: VlanTags::NONE, ether_type }

@@ -1,6 +1,6 @@
-//! Fuzz target: messages of Neighbour Discovery and ARP to a host that configures addresses and
-//! routes from router advertisements. Solicitations, advertisements and redirects have any options
-//! and come in any order.
+//! Fuzz target: a host that configures addresses and routes from router advertisements receives
+//! messages of Neighbour Discovery and ARP packets. Solicitations, advertisements and redirects
+//! have any options and come in any order.
 
 use super::choices::Choices;
 use linerate_stack::{
@@ -95,7 +95,8 @@ impl<'a> TestCase<'a> {
 
     fn send_echo(&mut self) {
         let destination = self.address();
-        // May fail: the host may have no address, no route, or a full queue.
+        // The result is ignored, because the call may fail: the host may have no address, no route,
+        // or a full queue.
         let _ = self.stack.echo_send(self.now, destination, 1, 1, b"");
         self.transmit();
     }
@@ -111,13 +112,14 @@ impl<'a> TestCase<'a> {
         } else {
             AddressOptions::default()
         };
-        // May fail: the address may be unusable, or exceed the maximum number.
+        // The result is ignored, because the call may fail: the address may be invalid, or the host
+        // may already have its maximum number of addresses.
         let _ = self.stack.add_address(self.now, cidr(address, 64), &options);
         while self.stack.poll_event().is_some() {}
     }
 
-    /// Chooses an IPv6 address of the host, a neighbour, a router, another network or a multicast
-    /// group.
+    /// Chooses an IPv6 address: that of the host, of a neighbour, of a router, of a node in another
+    /// network, or of a multicast group.
     fn address(&mut self) -> Ipv6Addr {
         let number = u16::from(self.choices.byte() % 8);
         match self.choices.byte() % 8 {

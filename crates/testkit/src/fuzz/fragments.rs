@@ -1,5 +1,6 @@
-//! Fuzz target: fragments, IP options and extension headers to a host with low limits. A datagram
-//! all of whose fragments are genuine must arrive whole or not at all.
+//! Fuzz target: a host with low limits receives fragments, IP options and extension headers. If all
+//! fragments of a datagram that the host has received are genuine, the host must deliver the
+//! datagram undamaged or not at all.
 
 use super::choices::Choices;
 use super::finish_turns;
@@ -17,7 +18,7 @@ const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
 const OWN_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const PEER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-/// Number of datagrams, for each IP version, that are sent in fragments.
+/// Number of datagrams per IP version from which the fragments of a test case are taken.
 const DATAGRAMS: usize = 8;
 
 /// Runs the test case that `bytes` encode.
@@ -57,7 +58,7 @@ fn data(number: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Returns datagram `number` as the peer sends it.
+/// Returns datagram `number`, from the UDP header on, as the peer would send it.
 fn datagram(is_ipv6: bool, number: usize) -> Vec<u8> {
     let (own, peer) = ends(is_ipv6);
     let data = data(number);
@@ -104,7 +105,8 @@ impl<'a> TestCase<'a> {
         self.receive();
     }
 
-    /// Delivers a genuine or a forged fragment of one of the datagrams.
+    /// Delivers a fragment of one of the datagrams to the host. In some cases, the fragment is
+    /// forged: its payload, its length or its More Fragments flag is changed.
     fn fragment(&mut self, is_ipv6: bool) {
         let number = usize::from(self.choices.byte()) % DATAGRAMS;
         let whole = datagram(is_ipv6, number);

@@ -1,6 +1,6 @@
-//! Fuzz targets. Bytes encode a test case, and all invariants are checked after each of its steps.
-//! The fuzzer calls these functions, and ordinary tests call them with the corpus in the
-//! repository.
+//! Fuzz targets: functions that run the test case which some bytes encode, and check all invariants
+//! after each of its steps. The fuzzer calls them with bytes of its own. Ordinary tests call them
+//! with the test cases that are stored in the repository (the corpus).
 
 mod choices;
 mod dhcp;

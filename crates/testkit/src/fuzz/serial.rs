@@ -1,4 +1,5 @@
-//! Fuzz target: bytes on a serial line, for framing (RFC 1055) and header decompression (RFC 1144).
+//! Fuzz target: arbitrary bytes arrive on a serial line. They pass the decoder of frames (RFC 1055)
+//! and the decompressor of headers (RFC 1144).
 
 use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_bytes};
 
@@ -6,12 +7,12 @@ use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_
 const LONGEST: usize = 400;
 /// Maximum number of bytes by which decompression lengthens a packet.
 const HEADERS: usize = 128;
-/// Offsets of the IPv4 header checksum. Packets are compared without it, because 0x0000 and 0xffff
-/// both represent zero.
+/// Position of the checksum in an IPv4 header. Packets are compared without this field: 0x0000 and
+/// 0xffff both represent zero, so the checksum may arrive in the other form.
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
-/// Decodes `bytes` as the bytes of a serial line. Each decoded packet is sent over a second line,
-/// and must arrive unchanged.
+/// Decodes `bytes` as the bytes that arrive on a serial line. Each packet that results is
+/// compressed and sent over a second line, and must arrive there unchanged.
 ///
 /// # Panics
 /// If an invariant is violated.
@@ -44,7 +45,7 @@ pub fn bytes_into_a_serial_line(bytes: &[u8]) {
     }
 }
 
-/// A serial line without transmission errors.
+/// A serial line without transmission errors, over which decoded packets are sent once more.
 struct SecondLine {
     compressor: VjCompressor,
     decoder: SlipDecoder<[u8; LONGEST + HEADERS]>,
@@ -60,8 +61,8 @@ impl SecondLine {
         }
     }
 
-    /// Sends a packet over the line and checks that it arrives unchanged. Packets with a wrong IPv4
-    /// header checksum are left out, because no host sends them.
+    /// Sends a packet over the line and checks that it arrives unchanged. Ignores a packet with a
+    /// wrong IPv4 header checksum, because no host sends such a packet.
     fn carry(&mut self, packet: &[u8]) {
         if packet[0] >> 4 == 4 && Ipv4Packet::parse(packet).is_err() {
             return;

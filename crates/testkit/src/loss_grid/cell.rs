@@ -9,7 +9,7 @@ use linerate_units::{Bytes, Duration};
 /// The parameters of a transfer: a path, and the two endpoints of a connection over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Round-trip time of an empty path.
+    /// Round-trip time of the path without queueing.
     pub round_trip: Duration,
     /// Probability that a packet is lost, in thousandths.
     pub loss: u32,
@@ -19,22 +19,23 @@ pub struct Cell {
     pub congestion: CongestionName,
 }
 
-/// The figures of one transfer of a cell, or the medians of several transfers.
+/// The results of one transfer of a cell, or the median of each result over several transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Goodput: the bytes that the receiving application has read, per second of the transfer. The
-    /// transfer includes the handshake and the end of the stream.
+    /// Goodput in bytes per second: the bytes that the receiving application has read, divided by
+    /// the duration of the transfer. The duration includes the handshake, and ends when the
+    /// receiver has read the end of the stream.
     pub goodput: u64,
     /// Number of expiries of the sender's retransmission timer.
     pub timeouts: u64,
 }
 
-/// Maximum virtual time of a transfer, beyond which the test fails.
+/// Maximum virtual time of a transfer. A transfer that takes longer fails.
 const LONGEST: Duration = Duration::from_secs(7_200);
 
 impl Cell {
-    /// Returns the median of each figure over several seeds. Without losses nothing is random, so
-    /// one transfer suffices.
+    /// Returns the median of each result over several transfers, whose seeds differ. Without losses
+    /// nothing is random, so a single transfer suffices.
     #[must_use]
     pub fn median(&self) -> Figures {
         let seeds = if self.loss > 0 { SEEDS } else { 1 };
@@ -83,8 +84,9 @@ impl Cell {
     }
 
     /// Returns the number of bytes to transfer. The transfer must last until the congestion window
-    /// has reached its final size. Without losses and with large buffers, this takes many bytes.
-    /// Losses keep the window small, so that fewer bytes suffice, and more would take too long.
+    /// has reached its final size. With large buffers and without losses, this takes many bytes.
+    /// With losses, the window stays small, so fewer bytes suffice. More bytes would make the
+    /// transfer too slow.
     fn amount(&self) -> usize {
         let long = self.round_trip >= Duration::from_millis(100);
         match (self.loss, self.buffer.count() >= 1 << 20) {

@@ -1,6 +1,6 @@
 //! Measures goodput for combinations of round-trip time, loss, buffer size and congestion control,
-//! in virtual time. The figures are equal on every machine, so a different figure shows that the
-//! protocol implementation has changed.
+//! in virtual time. The results do not depend on the machine. A result that differs from the stored
+//! one therefore shows that the protocol implementation has changed.
 
 mod cell;
 mod table;
@@ -11,7 +11,7 @@ pub use table::LossGrid;
 use linerate_tcp::CongestionName;
 use linerate_units::{Bytes, Duration, Rate};
 
-/// Round-trip times of an empty path.
+/// Round-trip times of the path without queueing, one for each part of the grid.
 pub const ROUND_TRIPS: [Duration; 3] =
     [Duration::from_micros(100), Duration::from_millis(10), Duration::from_millis(100)];
 
@@ -31,5 +31,5 @@ const RATE: Rate = Rate::from_bits_per_second(1_000_000_000);
 /// Size of the bottleneck's queue in bytes. The bottleneck sends a full queue in 4.2 ms.
 const QUEUE: u64 = 512 << 10;
 
-/// Number of transfers for a cell with losses. Their median is reported.
+/// Number of transfers for each cell with losses. The median of these transfers is reported.
 const SEEDS: u64 = 5;

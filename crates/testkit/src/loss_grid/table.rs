@@ -13,8 +13,8 @@ pub struct LossGrid {
 }
 
 impl LossGrid {
-    /// Runs all transfers, on all CPUs in parallel. The figures do not depend on the number of
-    /// CPUs.
+    /// Runs the transfers of all cells, on all CPUs in parallel. The results do not depend on the
+    /// number of CPUs.
     ///
     /// # Panics
     /// If a transfer does not complete.
@@ -23,8 +23,8 @@ impl LossGrid {
         let cells = all_cells();
         let count = thread::available_parallelism().map_or(1, usize::from);
         let mut shares = thread::scope(|scope| {
-            // Cells are distributed round robin, so that every thread gets some of the long
-            // transfers.
+            // The threads get the cells in turn, one by one. Cells with long transfers are next to
+            // each other in the list, so that each thread gets some of them.
             let deal =
                 |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
             let threads: Vec<_> = (0..count)
@@ -46,8 +46,8 @@ impl LossGrid {
         self.cells.iter().find(|(cell, _)| cell == wanted).map(|&(_, figures)| figures)
     }
 
-    /// Formats one line of the table: the figures of one buffer size and congestion control for all
-    /// losses.
+    /// Formats one line of the table, which has a column for each loss rate. All cells of a line
+    /// have equal round-trip time, buffer size and congestion control.
     fn line(
         &self,
         f: &mut fmt::Formatter<'_>,

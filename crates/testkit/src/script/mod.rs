@@ -23,15 +23,16 @@ use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// Initial sequence number of the connection. It is close to the wrap-around of sequence numbers,
-/// so that tests cross the wrap-around.
+/// Initial sequence number of the connection. It is so close to the largest sequence number that
+/// the numbers wrap around to zero in most tests.
 const ISS: SeqNum = SeqNum::new(u32::MAX - 300);
 /// Initial sequence number of the peer.
 const PEER_ISS: SeqNum = SeqNum::new(u32::MAX - 500);
 /// Random offset of the connection's timestamps, in milliseconds.
 const TIMESTAMP_OFFSET: u32 = 1_000_000;
 
-/// Returns the byte at a stream position. The pattern repeats at no usual packet or buffer size.
+/// Returns the byte at a stream position. The period of the pattern equals no usual packet or
+/// buffer size, so that misplaced data are detected.
 #[must_use]
 pub fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
@@ -48,14 +49,15 @@ pub struct Sent {
     pub says: Notation,
 }
 
-/// A connection whose peer is played by the test.
+/// A connection under test, and its peer, whose segments the test sends.
 #[derive(Debug)]
 pub struct Script {
     /// The current virtual time.
     pub now: Instant,
     /// The connection under test.
     pub connection: Connection,
-    /// Whether the peer's segments carry timestamps. They show the virtual time in milliseconds.
+    /// Whether the peer's segments carry timestamps, whose value is the virtual time in
+    /// milliseconds.
     peer_stamps: bool,
     /// The most recent TSval of the connection, which the peer's segments echo.
     received_stamp: u32,
@@ -95,7 +97,7 @@ impl Script {
     }
 
     /// Begins a passive open with a `syn` that has a valid Fast Open cookie (RFC 7413). The
-    /// connection accepts its data before the handshake completes.
+    /// connection accepts the data of the SYN before the handshake completes.
     ///
     /// # Panics
     /// If a listener would not open a connection for `syn`.
@@ -155,7 +157,8 @@ impl Script {
         let _ = self.judge_bearing(ecn, text);
     }
 
-    /// Delivers a segment of the peer. Returns the connection's disposition.
+    /// Delivers a segment of the peer. Returns the disposition with which the connection has
+    /// handled it.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.judge_bearing(Ecn::NotEct, text)
@@ -169,21 +172,23 @@ impl Script {
         self.deliver(text, ecn, None)
     }
 
-    /// Delivers a GRO run: one segment into which a link has merged several segments. Each of them
-    /// has `size` bytes of data, and only the final one may have fewer.
+    /// Delivers a GRO run: one segment that a link has merged from several. Each of the merged
+    /// segments had `size` bytes of data, except for the final one, which may have had fewer.
     #[track_caller]
     pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
         self.send_joined_bearing(Ecn::NotEct, text, size)
     }
 
-    /// Delivers a GRO run whose packets all had the ECN codepoint `ecn`.
+    /// Delivers a GRO run. All packets from which the link has merged it had the ECN codepoint
+    /// `ecn`.
     #[track_caller]
     pub fn send_joined_bearing(&mut self, ecn: Ecn, text: &str, size: u16) -> Disposition {
         self.flush();
         self.deliver(text, ecn, NonZeroU16::new(size))
     }
 
-    /// Delivers several segments of the peer before the connection can send.
+    /// Delivers several segments of the peer one after the other. The connection gets no
+    /// opportunity to send in between.
     #[track_caller]
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
@@ -198,7 +203,8 @@ impl Script {
         self.arrive(&bytes, ecn, joined)
     }
 
-    /// Encodes a segment of the peer as bytes, for a test that delivers it in another way.
+    /// Encodes a segment of the peer as bytes. Tests use it if they deliver the segment by a call
+    /// that has no method here.
     #[track_caller]
     pub fn bytes_of(&mut self, text: &str) -> Vec<u8> {
         let mut says = Notation::parse(text);
@@ -211,13 +217,13 @@ impl Script {
         bytes_of(&says)
     }
 
-    /// Returns the peer's current timestamp, in milliseconds.
+    /// Returns the timestamp value that the peer sends at the current time, in milliseconds.
     #[must_use]
     pub fn clock(&self) -> u32 {
         low_word(self.now.as_millis())
     }
 
-    /// Returns the connection's timestamp at time `at`, in milliseconds.
+    /// Returns the timestamp value that the connection sends at the time `at`, in milliseconds.
     #[must_use]
     pub fn stamp_at(&self, at: Instant) -> u32 {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
@@ -235,8 +241,8 @@ impl Script {
         disposition
     }
 
-    /// Removes the next segment that the connection has sent, and checks that it is `text`. Returns
-    /// the segment.
+    /// Checks that the next segment that the connection has sent is `text`. Removes and returns
+    /// this segment.
     ///
     /// # Panics
     /// If it is another segment, or there is none.
@@ -261,8 +267,8 @@ impl Script {
         sent
     }
 
-    /// Checks that the connection's next segment is `text`, sent exactly `span` from now, and lets
-    /// that time pass.
+    /// Lets `span` pass, and checks that the connection then sends the segment `text`, exactly at
+    /// the end of this time.
     ///
     /// # Panics
     /// If it is another segment, or sent at another time, or there is none.
@@ -281,7 +287,7 @@ impl Script {
         self.expect(text)
     }
 
-    /// Checks that the test has expected every segment that was sent.
+    /// Checks that the connection has sent no segment beyond those that the test has expected.
     ///
     /// # Panics
     /// If a segment was sent that the test has not expected.
@@ -303,7 +309,8 @@ impl Script {
         self.expect_nothing();
     }
 
-    /// Lets `span` pass. Segments that are sent in that time wait for `expect`.
+    /// Lets `span` pass. Segments that the connection sends in this time are stored until the test
+    /// calls `expect`.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.flush();
@@ -313,7 +320,8 @@ impl Script {
         self.now = until;
     }
 
-    /// Removes and returns all segments that have been sent and that no call has removed yet.
+    /// Removes and returns all segments that the connection has sent and that the test has not yet
+    /// taken.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         self.flush();
         self.sent.drain(..).collect()
@@ -329,8 +337,8 @@ impl Script {
         assert_eq!(taken, Ok(count), "the send buffer has no room");
     }
 
-    /// Offers the next `count` bytes of the pattern. Returns the number of bytes that the
-    /// connection has taken.
+    /// Offers the next `count` bytes of the pattern to the connection. Returns the number of bytes
+    /// that it has accepted.
     ///
     /// # Errors
     /// Those of [`Connection::write`].
@@ -377,8 +385,8 @@ impl Script {
         self.connection.read(self.now, &mut [0; 1])
     }
 
-    /// Calls `act` with the connection and the current time. With it, tests make those calls of the
-    /// application for which there is no own method here.
+    /// Calls `act` with the connection and the current time. Tests use it for calls of the
+    /// application for which `Script` has no method.
     pub fn application<T>(&mut self, act: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let result = act(&mut self.connection, self.now);
         self.connection.check();
@@ -415,7 +423,7 @@ impl Script {
         self.flush();
     }
 
-    /// Collects all segments that the connection sends now.
+    /// Fetches all segments that the connection can send now, and stores them for `expect`.
     fn flush(&mut self) {
         let mut frame = [0; 1_480];
         while let Some(transmit) = poll_with_twin(&mut self.connection, self.now, &mut frame) {
@@ -461,8 +469,8 @@ fn bytes_of(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// Converts a segment of the connection to the notation, with numbers counted from the SYNs, and
-/// checks its data.
+/// Converts a segment of the connection to the notation of scripts, with sequence numbers counted
+/// from the SYNs. Checks that its data match the pattern.
 fn notation_of(segment: &Segment<'_>) -> Notation {
     let seq = segment.seq - ISS;
     let flags = segment.flags();
@@ -484,8 +492,9 @@ fn notation_of(segment: &Segment<'_>) -> Notation {
     }
 }
 
-/// Returns the stream position at which the data of a segment begin. The SYN itself takes sequence
-/// number 0, so the first byte of the stream has number 1.
+/// Returns the stream position of the first data byte of a segment. `seq` is its sequence number,
+/// counted from the SYN. The SYN itself takes number 0, so the first byte of the stream has number
+/// 1.
 fn first_position(flags: TcpFlags, seq: u32) -> usize {
     seq.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }

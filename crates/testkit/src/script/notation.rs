@@ -1,4 +1,4 @@
-//! The notation of segments in tests, after `tcpdump` and packetdrill.
+//! The notation of segments in tests. It resembles the notations of `tcpdump` and packetdrill.
 
 use core::fmt;
 use linerate_wire::{
@@ -16,10 +16,10 @@ use linerate_wire::{
 /// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
 /// ```
 ///
-/// Flags are `S F R P U E W A` and `.` for ACK, in any order. A digit stands for the counter of
-/// accurate ECN that the flags `E W A` encode. `ecn0 =1001,0,1` is the option of accurate ECN with
-/// its byte counters. `bare` suppresses the timestamps that the script adds for a peer that uses
-/// them.
+/// Flags are `S F R P U E W A` and `.` for ACK, in any order. A digit among the flags is the
+/// counter of accurate ECN, and stands for the flags `E W A` that encode it. `ecn0 =1001,0,1` is
+/// the option of accurate ECN with its byte counters. If the peer uses timestamps, the script adds
+/// them to its segments; `bare` prevents this for one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
     /// Control bits, such as SYN and ACK.
@@ -28,16 +28,18 @@ pub struct Notation {
     pub seq: u32,
     /// Length of the data in bytes.
     pub length: u32,
-    /// Acknowledgement number (SEG.ACK), counted from the SYN of the segment's receiver; `None`
-    /// without the flag ACK.
+    /// Acknowledgement number (SEG.ACK), counted from the SYN of the endpoint that receives the
+    /// segment; `None` without the flag ACK.
     pub ack: Option<u32>,
     /// Window field, without scaling; `None` if the text of a script does not mention it.
     pub window: Option<u16>,
     /// Urgent pointer; `None` without the flag URG.
     pub urgent: Option<u16>,
-    /// TCP options. Numbers in SACK blocks are counted from the SYN of the segment's receiver.
+    /// TCP options. The edges of SACK blocks are counted from the SYN of the endpoint that receives
+    /// the segment.
     pub options: TcpOptions,
-    /// Whether the peer omits the timestamps option although it was negotiated.
+    /// Whether the peer omits the timestamps option in this segment although timestamps were
+    /// negotiated.
     pub bare: bool,
 }
 
@@ -97,8 +99,9 @@ impl Notation {
         }
     }
 
-    /// Checks that `sent` agrees with this segment in everything that `text` mentions. Flags,
-    /// sequence numbers, acknowledgement numbers and length are always compared.
+    /// Checks that the segment `sent` agrees with this segment, which was parsed from `text`.
+    /// Flags, sequence number, acknowledgement number and length are always compared. The other
+    /// fields are compared only if `text` mentions them.
     ///
     /// # Panics
     /// If it does not agree.
@@ -173,7 +176,7 @@ impl fmt::Display for Notation {
     }
 }
 
-/// Returns the SACK blocks with all edges converted by `to`.
+/// Returns SACK blocks whose edges are those of `blocks`, converted by `to`.
 pub(super) fn moved(blocks: SackBlocks, to: impl Fn(SeqNum) -> SeqNum) -> SackBlocks {
     let mut result = SackBlocks::default();
     for block in blocks.as_slice() {
@@ -190,7 +193,7 @@ fn flag(letter: char) -> TcpFlags {
     found.unwrap_or_else(|| panic!("no flag of a segment: {letter}")).1
 }
 
-/// Parses sequence numbers and length: `first:last(length)`.
+/// Parses the words `first:last(length)`. Returns the first sequence number and the length.
 #[track_caller]
 fn range(text: &str) -> (u32, u32) {
     let read = || {

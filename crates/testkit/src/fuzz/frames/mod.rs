@@ -23,7 +23,7 @@ use std::num::NonZeroU16;
 const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
 const PEER: Side = Side::Left;
-/// Maximum number of sockets of each kind that the application holds.
+/// Maximum number of sockets of each kind that the application has open at one time.
 const MOST_SOCKETS: usize = 4;
 
 /// Runs the test case that `bytes` encode.
@@ -37,9 +37,9 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// The state of a connection, derived from the host's most recent segment of it. `port` is the
-/// host's port. `end` is the sequence number after the segment, and `ack` its acknowledgement
-/// number.
+/// The state of a connection, as seen in the most recent segment that the host has sent on it.
+/// `port` is the host's port, and `end` is the sequence number that follows the segment. `ack` is
+/// the segment's acknowledgement number.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
@@ -56,14 +56,14 @@ struct TestCase<'a> {
     connections: Vec<TcpHandle>,
     datagrams: Vec<UdpHandle>,
     flows: Vec<Flow>,
-    /// Payload of the fragments that the host is sending, collected so far.
+    /// Payload of the fragments that the host has sent so far of the current datagram.
     fragments: Vec<u8>,
     /// Metadata that the link will report for the next frame.
     metadata: Metadata,
 }
 
-/// The metadata that a link reports for a received frame. It may be wrong, and the host must
-/// tolerate this.
+/// The metadata that the link reports for a received frame. It need not be true for the frame, and
+/// the host must tolerate false metadata.
 #[derive(Clone, Copy, Debug)]
 struct Metadata {
     checksum: RxChecksum,

@@ -10,7 +10,7 @@ use linerate_wire::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 impl TestCase<'_> {
-    /// Sends a segment on a connection on which the host has sent segments before.
+    /// Sends a segment on one of the connections on which the host has already sent a segment.
     pub(super) fn tcp(&mut self) {
         let index = usize::from(self.choices.byte());
         let Some(&flow) = self.flows.get(index % self.flows.len().max(1)) else { return };
@@ -112,7 +112,8 @@ impl TestCase<'_> {
         self.packet(source, Protocol::UDP, &bytes);
     }
 
-    /// Sends an ICMP message: arbitrary bytes, or an error that quotes a packet of a connection.
+    /// Sends an ICMP message: arbitrary bytes, or an ICMP error that quotes a packet of one of the
+    /// host's connections.
     pub(super) fn icmp(&mut self) {
         let source = self.neighbor();
         let mut bytes =
@@ -136,7 +137,8 @@ impl TestCase<'_> {
         self.packet(source, Protocol::ICMP, &bytes);
     }
 
-    /// Sends arbitrary bytes as an IP packet of an arbitrary protocol.
+    /// Sends an IP packet whose payload consists of arbitrary bytes, and whose protocol and source
+    /// address vary.
     pub(super) fn nearly_ip(&mut self) {
         let source = Ipv4Addr::from(self.choices.near(u32::from(PEER.address())));
         let protocol =
@@ -150,7 +152,8 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// Chooses a source address: the peer's address in most cases, or another one of its network.
+    /// Chooses the source address of a packet: in most cases the peer's address, otherwise an
+    /// address of the peer's network.
     pub(super) fn neighbor(&mut self) -> Ipv4Addr {
         match self.choices.byte() {
             0..=199 => PEER.address(),
@@ -184,7 +187,9 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// Changes a byte of a frame in some cases. Its checksums are then recomputed or left wrong.
+    /// In some cases, overwrites a byte of a frame or cuts off its end. Then recomputes the
+    /// checksums of the frame. In a few cases, leaves the frame as it is, even if its checksums are
+    /// wrong.
     fn spoil(&mut self, frame: &mut Vec<u8>) {
         match self.choices.byte() {
             0..=199 => mend_checksums(frame),

@@ -1,9 +1,10 @@
 //! Fuzz target: segments to a connection from a peer that often follows the protocol. An
 //! application makes any call at any time, and the clock jumps.
 //!
-//! The connection has a twin without header prediction, which gets the same input. Both must agree
-//! after every step. Each byte of the data in both directions is determined by its stream position,
-//! so that every byte read or sent can be checked, however segments overlap.
+//! The connection has a twin without header prediction, which gets the same input. After every
+//! step, the connection and its twin must be in equal states. Each byte of the data in both
+//! directions is determined by its stream position. So every byte read or sent can be checked,
+//! however segments overlap.
 
 mod application;
 mod peer;
@@ -20,8 +21,8 @@ use peer::{syn_options, write};
 
 const PATH: Path = Path::ipv4(1_500);
 
-/// Maximum number of segments that are sent at one time: enough for two full buffers of the largest
-/// size.
+/// Maximum number of segments that the connection may send at one time. It suffices for two full
+/// send buffers of the largest size, so a connection that sends more is in an endless loop.
 const MOST_SEGMENTS: usize = 8_000;
 
 /// Runs the test case that `bytes` encode.
@@ -46,8 +47,8 @@ struct TestCase<'a> {
     /// Acknowledgement number of the most recent segment that the connection has sent.
     received_ack: SeqNum,
     received_end: SeqNum,
-    /// Highest acknowledgement number that the peer has sent and that does not exceed what the
-    /// connection had sent.
+    /// Highest valid acknowledgement number that the peer has sent. A number is valid if it does
+    /// not exceed the end of what the connection had sent at that time.
     sent_ack: SeqNum,
     /// Whether the peer uses timestamps.
     stamps: bool,
@@ -66,9 +67,9 @@ impl<'a> TestCase<'a> {
             Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
-            // Whether Fast Open is used, and whether with a cookie, follows from values that were
-            // read from the input before. Reading another byte would change the meaning of all test
-            // cases in the corpus.
+            // Two choices are derived from values that were already read from the input: whether
+            // the client uses Fast Open, and whether it has a cookie. Reading another byte for them
+            // would change the meaning of all test cases in the corpus.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
                 connection
@@ -139,14 +140,15 @@ impl<'a> TestCase<'a> {
         }
     }
 
-    /// Checks the invariants of both connections, and that they are in equal states.
+    /// Checks the invariants of the connection and of its twin, and that their states are equal.
     fn judge(&self) {
         self.connection.check();
         self.twin.check();
         self.connection.assert_agrees_with(&mut self.twin.clone());
     }
 
-    /// Applies `act` to both connections, and checks that the results are equal.
+    /// Applies `act` to the connection and to its twin, and checks that both calls return equal
+    /// results.
     fn both<T: PartialEq + core::fmt::Debug>(
         &mut self,
         act: impl Fn(&mut Connection, Instant) -> T,
@@ -156,7 +158,8 @@ impl<'a> TestCase<'a> {
         answer
     }
 
-    /// Takes all segments that the connection sends now, and checks them.
+    /// Fetches all segments that the connection and its twin can send now, and checks that they are
+    /// equal and that their data are correct.
     fn flush(&mut self) {
         let (mut frame, mut twin_frame) = ([0; 1_480], [0; 1_480]);
         for count in 0.. {
@@ -207,8 +210,8 @@ impl<'a> TestCase<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // Up to 64 timers were handled when they were due. If more are due by now, they are handled
-        // late, which must not violate an invariant.
+        // At this point, up to 64 timers have been handled exactly when they were due. If further
+        // timers are due, this call handles them late, which must not violate an invariant.
         self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 
@@ -227,8 +230,9 @@ impl<'a> TestCase<'a> {
     }
 }
 
-/// Returns the stream position at which the data of a segment begin. `relative` is its sequence
-/// number, counted from the sender's SYN, which itself takes a number.
+/// Returns the stream position at which the data of a segment begin. `relative` is the segment's
+/// sequence number minus that of the sender's SYN. The SYN takes one number, so the first byte of
+/// the stream has the relative number 1.
 fn first_position(flags: TcpFlags, relative: u32) -> usize {
     relative.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }

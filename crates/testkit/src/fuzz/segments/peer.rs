@@ -33,8 +33,9 @@ impl TestCase<'_> {
         self.segment(TcpFlags::ACK | TcpFlags::PSH, self.received_ack, self.received_end);
     }
 
-    /// Sends an acknowledgement. Its number lies between the highest valid number that the peer has
-    /// sent and the end of the connection's data.
+    /// Sends an acknowledgement. Its number lies between two limits, which are both possible. The
+    /// lower one is the highest valid number that the peer has sent so far, and the upper one is
+    /// the end of the connection's data.
     pub(super) fn acknowledgement(&mut self) {
         let share = u32::from(self.choices.byte());
         let all = self.received_end - self.sent_ack;
@@ -57,8 +58,9 @@ impl TestCase<'_> {
         self.arrive(&bytes[..length]);
     }
 
-    /// Adds the fields of accurate ECN. Their values follow from the sequence numbers. Additional
-    /// bytes for them would change the meaning of all test cases in the corpus.
+    /// Sets the flags and the option of accurate ECN. Their values are derived from the sequence
+    /// numbers instead of from further input bytes. Further bytes would change the meaning of all
+    /// test cases in the corpus.
     fn count_marks(
         &self,
         flags: TcpFlags,
@@ -100,7 +102,8 @@ impl TestCase<'_> {
         options
     }
 
-    /// Fills the payload with the bytes that belong to its stream position.
+    /// Fills the payload of the segment in `bytes` with the test pattern, according to the stream
+    /// position of each byte.
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         // `irs` is the initial sequence number of the peer, from which stream positions are
@@ -119,8 +122,8 @@ impl TestCase<'_> {
     pub(super) fn garbage(&mut self) {
         let mut bytes = self.choices.bytes().to_vec();
         if bytes.len() >= TcpHeader::LENGTH && self.choices.yes() {
-            // Writes the expected sequence number and acknowledgement number, so that the segment
-            // passes the first checks.
+            // The expected sequence number and acknowledgement number are written into the segment,
+            // so that it passes the first checks.
             bytes[4..8].copy_from_slice(&self.received_ack.number().to_be_bytes());
             bytes[8..12].copy_from_slice(&self.received_end.number().to_be_bytes());
         }
@@ -131,8 +134,8 @@ impl TestCase<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        // The ECN codepoint follows from the length of the data. An additional byte for it would
-        // change the meaning of all test cases in the corpus.
+        // The ECN codepoint is derived from the length of the data instead of from a further input
+        // byte. A further byte would change the meaning of all test cases in the corpus.
         let ecn = match (segment.payload.len() % 4, segment.payload.len() % 16) {
             (1, _) => Ecn::Ce,
             (_, 2 | 7 | 15) => Ecn::Ect0,
