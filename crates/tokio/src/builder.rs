@@ -51,7 +51,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { link, config, interfaces: Vec::new(), seed: None, budget: Budget::default(), names }
     }
 
-    /// Adds an interface on a further link, which the same task drives.
+    /// Adds an interface on another link. The task that drives the host drives all its links.
     ///
     /// The first added interface gets number 2, the next one 3, and so on. The number is also the
     /// zone of the interface's link-local addresses. All links have one type, which can be
@@ -70,7 +70,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets the budget of one turn of the host's event loop. Zero in a field counts as one. During
-    /// a turn, the host is locked and other tasks of this thread do not run.
+    /// a turn, the host is locked and other tasks of this thread do not run, so a large budget
+    /// delays them.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With a budget of zero, the driver would spin for ever without making progress.
@@ -133,7 +134,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     }
 }
 
-/// The interface of the sockets to the task that drives the host.
+/// The driver, as the sockets see it. It passes their requests to the task that drives the host.
 #[derive(Debug)]
 struct LinkDriver {
     signals: Arc<Signals>,
@@ -154,7 +155,7 @@ impl Driver for LinkDriver {
     }
 }
 
-/// Reports to the driver that the last `Net` and the last socket were dropped.
+/// Reports to the task that drives the host that the last `Net` and the last socket were dropped.
 impl Drop for LinkDriver {
     fn drop(&mut self) {
         self.signals.abandon();

@@ -86,7 +86,8 @@ pub enum End {
     /// The application shut the host down.
     #[error("the application has shut this host down: create a new one to go on")]
     ShutDown,
-    /// The link has failed: its interface is down, its peer is closed, or a system call failed.
+    /// The link has failed: its interface is down, the other endpoint of the link was closed, or a
+    /// system call failed.
     #[error("the machine took the link away, and every socket has ended with it: {0}")]
     Link(#[from] LinkError),
     /// The runtime that drove the host was dropped.
@@ -103,7 +104,7 @@ pub enum End {
 }
 
 impl Error {
-    /// Returns the kind that `tokio::net` reports for this cause.
+    /// Returns the kind of the `io::Error` that `tokio::net` returns for this cause.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

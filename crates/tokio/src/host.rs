@@ -28,8 +28,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
 }
 
-/// The interface of a driver to the sockets of its host. A driver runs the turns of a host, in a
-/// simulated network or on a real link.
+/// The functions that a host and its sockets call on the host's driver. A driver runs the turns of
+/// a host, in a simulated network or on a real link.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Instant;
@@ -83,8 +83,9 @@ impl State {
         }
         let sockets: Vec<_> = self.registry.ids().collect();
         for socket in sockets {
-            // Data that a connection has received can still be read after the abort. If a socket
-            // was closed before, the call fails, and the error is ignored.
+            // A connection keeps its received data after the abort, so the application can still
+            // read it. The call fails only for a socket that was closed before, so the error is
+            // ignored.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     self.stack.tcp_configure(now, handle, |connection| connection.abort(now))
@@ -200,8 +201,8 @@ impl Net {
     }
 
     /// Makes this host the host of the current thread, for tasks without [`Net::scope`], until the
-    /// guard is dropped. Called in `on_thread_start` of a runtime's builder, it gives all tasks one
-    /// host.
+    /// guard is dropped. Call it in `on_thread_start` of a runtime's builder, so that all tasks of
+    /// the runtime have this host.
     #[must_use = "dropping the guard ends it"]
     pub fn enter(&self) -> Entered {
         Entered { _restore: Restore(CURRENT.replace(Some(self.clone()))), _thread: PhantomData }
@@ -218,7 +219,8 @@ impl Net {
     /// are reset.
     ///
     /// # Errors
-    /// `TimedOut` if that takes longer than `timeout`; the host is stopped in any case.
+    /// `TimedOut` if closed sockets still have data to send after `timeout`; the host is stopped in
+    /// any case.
     ///
     /// # Panics
     /// Outside a runtime with timers.
@@ -243,10 +245,10 @@ impl Net {
         self.shared.state.lock().end
     }
 
-    /// Returns a handle to this host whose calls about one interface apply to `interface`
-    /// ([`Builder::interface`]) instead of the first interface. These calls are [`Net::addresses`],
-    /// [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`] and
-    /// [`Net::dhcp_release`].
+    /// Returns a handle to this host that selects `interface` ([`Builder::interface`]) for the
+    /// methods that concern a single interface. Other handles select the first interface. These
+    /// methods are [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
+    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -289,8 +291,8 @@ impl Net {
     /// address gets a direct route.
     ///
     /// # Errors
-    /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` at the
-    /// limit of addresses.
+    /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` if the
+    /// interface already has the maximum number of addresses.
     pub fn add_address(&self, address: IpCidr, options: &AddressOptions) -> io::Result<()> {
         let added = self.on_interface(|stack, now| stack.add_address(now, address, options));
         added.flatten().map_err(|error| Error::from(error).into())
@@ -303,7 +305,7 @@ impl Net {
         self.on_interface(|stack, now| stack.remove_address(now, address)).ok()?
     }
 
-    /// Returns the current DHCP lease ([`StackConfig::dhcp`]), or `None` before the first one.
+    /// Returns the current DHCP lease ([`StackConfig::dhcp`]), or `None` if there is none.
     ///
     /// [`StackConfig::dhcp`]: crate::StackConfig::dhcp
     #[must_use]
@@ -311,7 +313,8 @@ impl Net {
         self.on_interface(|stack, _| stack.dhcp_lease().cloned()).ok()?
     }
 
-    /// Releases the DHCP lease: the address goes back to the server, and its connections end.
+    /// Releases the DHCP lease: the server gets the address back, and connections of the address
+    /// end.
     pub fn dhcp_release(&self) {
         // An error means that the interface no longer exists, so it has no lease to release.
         let _ = self.on_interface(Stack::dhcp_release);
@@ -406,8 +409,8 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = CURRENT.replace(Some(self.net.clone()));
-        // The drop of `_restore` makes the thread's previous host current again. It also happens if
-        // the future panics.
+        // When `_restore` is dropped, the thread's previous host becomes current again. The drop
+        // also takes place if the future panics.
         let _restore = Restore(before);
         self.future.as_mut().poll(context)
     }

@@ -1,8 +1,9 @@
 //! The task that drives a host on real links: receive frames, run timers, transmit frames, and
 //! wait for the links, the sockets or the next deadline.
 //!
-//! tokio uses edge-triggered epoll, which reports each change of readiness once. So the driver
-//! clears readiness before it drains the link, and repeats the turn if frames are left in the link.
+//! tokio uses edge-triggered epoll, which reports each change of readiness only once. The driver
+//! clears readiness before it drains the link, so that a frame that arrives meanwhile is reported.
+//! Frames that a turn leaves in the link are not reported again, so another turn follows at once.
 
 use crate::error::End;
 use crate::host::{State, turn};
@@ -62,7 +63,7 @@ pub(crate) struct Reactor<L> {
     timer: Timer,
 }
 
-/// The descriptors of a link, registered with the runtime.
+/// The descriptors of a link, registered with the runtime, so that it can wait for them.
 struct Descriptors {
     readiness: AsyncFd<OwnedFd>,
     /// The descriptor that is readable when another thread has put frames into the link, if the
@@ -77,7 +78,8 @@ impl Descriptors {
         Ok(Self { readiness, wakeup })
     }
 
-    /// Is a descriptor ready? If not, the task is registered to be woken.
+    /// Has one of the descriptors signalled an event of the link? Room to transmit counts only if
+    /// `wants_room` is set. If there is no event, the task is registered to be woken.
     fn poll_signalled(&self, context: &mut Context<'_>, wants_room: bool) -> io::Result<bool> {
         let mut is_signalled = is_ready(self.readiness.poll_read_ready(context))?;
         if wants_room {
@@ -121,8 +123,8 @@ impl<L: Link + Readiness> Reactor<L> {
                 return;
             }
             if step.more {
-                // The host has more work, so its next turn follows without a wait. Before it, other
-                // tasks of this thread can run.
+                // The host has more work, so its next turn follows without waiting. Other tasks of
+                // this thread can run before that turn.
                 yield_now().await;
                 continue;
             }
@@ -225,7 +227,8 @@ fn into_async(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// Is a descriptor ready? If so, its readiness is cleared until the next change.
+/// Is a descriptor ready? If so, clears this readiness, so that the next call waits for a new
+/// change.
 fn is_ready<T: std::os::fd::AsRawFd>(
     ready: Poll<io::Result<AsyncFdReadyGuard<'_, T>>>,
 ) -> io::Result<bool> {
@@ -261,8 +264,8 @@ impl Timer {
         if deadline >= self.expires {
             return Ok(());
         }
-        // A time of zero would disarm the timer, so a deadline in the past is set to one
-        // nanosecond.
+        // A duration of zero would disarm the timer. If the deadline has passed, the timer
+        // therefore gets one nanosecond.
         let nanos = deadline.since(MonotonicClock.now()).as_nanos().max(1);
         let value = Timespec {
             tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

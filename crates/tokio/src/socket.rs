@@ -1,4 +1,4 @@
-//! The common part of all sockets: a handle of a host, closed when it is dropped.
+//! The common part of all sockets: the identifier of a socket of the host, which is closed on drop.
 
 use crate::error::{End, Error};
 use crate::host::{Net, State};
@@ -10,7 +10,7 @@ use std::io;
 use std::task::{Context, Poll};
 use tokio::io::{Interest, Ready};
 
-/// A socket of a host.
+/// A socket of a host. Dropping it closes the socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) net: Net,
@@ -18,7 +18,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket with `open`, and registers it.
+    /// Opens a socket with `open`, and registers it, so that tasks can wait for it.
     pub(crate) fn open<H: Copy>(
         net: &Net,
         id: fn(H) -> SocketId,
@@ -33,19 +33,19 @@ impl Socket {
         Ok((Self { net: net.clone(), id: id(handle) }, handle))
     }
 
-    /// Creates the socket of a handle that is registered already.
+    /// Creates the `Socket` of a handle that is registered already.
     pub(crate) fn of(net: &Net, id: SocketId) -> Self {
         Self { net: net.clone(), id }
     }
 
-    /// Creates the socket of a handle that the host has opened, and registers it.
+    /// Creates the `Socket` of a handle that the host has opened, and registers it.
     pub(crate) fn adopt(net: &Net, id: SocketId) -> Self {
         net.call(|state, _| state.registry.insert(id));
         Self { net: net.clone(), id }
     }
 
-    /// Executes `step` once on the locked host. Passes on its error, also `WouldBlock`, without
-    /// registering a task.
+    /// Executes `step` once on the locked host. Returns its error to the caller, even if it is
+    /// `WouldBlock`, without registering a task.
     pub(crate) fn call<T>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
@@ -99,9 +99,9 @@ impl Socket {
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
         match (direction, state.end) {
-            // After the end of the host, a write fails here, because its data would never be sent.
-            // A read is still attempted, because received data can be read. After a panic, neither
-            // is attempted.
+            // After the host has ended, a write fails here, because its data would never be sent. A
+            // read is still attempted, because received data can still be read. After a panic, a
+            // read fails here as well.
             (Direction::Write, Some(end)) | (_, Some(end @ End::Panicked)) => {
                 return Err(end.into());
             }

@@ -39,12 +39,12 @@ pub(crate) struct Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: BTreeMap<SocketId, Waiters>,
-    /// The tasks to wake after the next turn. They wait for a condition that no event of a socket
-    /// reports.
+    /// The tasks to wake after the next turn. [`Net::finish`](crate::Net::finish) waits in this
+    /// way, because no event of a socket reports that all data is sent.
     turned: Vec<Waker>,
     /// The tasks to wake as soon as the host is unlocked.
     due: Vec<Waker>,
-    /// The forwarder of the host, if there is one.
+    /// The handle of the host's forwarder, if there is one.
     forwarder: Option<ListenHandle>,
 }
 
@@ -178,10 +178,10 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // All other events wake no task. `Writable` is ignored if there is less room than
-            // `is_worth_writing` demands: another such event follows when there is more room. A
-            // soft error may be temporary, and calls on a stream fail only after the connection has
-            // ended. A stream does not report changes of the path MTU.
+            // All other events wake no task. `Writable` is ignored if `is_worth_writing` finds too
+            // little room. Another such event follows when there is more room. A soft error may be
+            // temporary, and calls on a stream fail only after the connection has ended. A stream
+            // does not report changes of the path MTU.
             _ => {}
         }
     }

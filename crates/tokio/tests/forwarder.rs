@@ -1,5 +1,5 @@
-//! Forwarders, which provide flows to any address: tested through the example of a gateway, and
-//! directly.
+//! Tests of forwarders, which accept flows to any address. Some tests use the gateway of the
+//! examples, and others use forwarders directly.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -109,8 +109,8 @@ async fn an_expired_flow_ends_the_calls_of_its_socket() {
     let Flow::Udp(far) = forwarder.accept().await.unwrap() else { panic!() };
     let mut data = [0; 8];
     let error = loop {
-        // The first call may still return the client's datagram. Calls are repeated until one fails
-        // because the flow has expired.
+        // The datagram that began the flow may still be in the queue, so the first call can
+        // succeed. Calls are repeated until one fails, because the flow has expired.
         if let Err(error) = far.recv(&mut data).await {
             break error;
         }

@@ -161,8 +161,8 @@ fn a_rule_applies_until_its_guard_is_dropped() {
     assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
-/// Sends the bytes 0 to 9, one per datagram, under a rule that gets the byte. Returns the bytes
-/// that arrive, and their times.
+/// Sends the bytes 0 to 9, one per datagram. For each datagram, `rule` gets its byte and returns
+/// the verdict. Returns the bytes that arrive, and their times.
 fn arrivals(mut rule: impl FnMut(u8) -> Verdict + Send + 'static) -> Vec<(u8, Duration)> {
     let network = Network::builder().link(impairments("delay=1ms")).build();
     let _guard = network.rule(move |packet| match *packet.payload() {
@@ -204,8 +204,8 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
-    // The client's last datagram is not followed by two others that could overtake it. A packet
-    // with the verdict `Reorder` is delivered after one second at the latest.
+    // The verdict `Reorder(2)` delays a packet until two later ones have overtaken it. No datagrams
+    // follow the last one, so it is delivered after the maximum delay of one second.
     let late = only(9, Verdict::Reorder(2));
     assert_eq!(bytes(&late), bytes(&plain));
     assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));
@@ -285,8 +285,8 @@ fn tasks_started_by_spawn_local_stay_on_their_host() {
         network.host(name).spawn(async move {
             let task = spawn_local(async move {
                 yield_now().await;
-                // A host cannot bind an address of another host, so the task must run on the host
-                // of this name.
+                // A task can bind an address only of its own host. So this succeeds only if the
+                // task runs on the host called `name`.
                 let socket = UdpSocket::bind((name, 0)).await.unwrap();
                 socket.local_addr().unwrap().ip().to_string()
             });

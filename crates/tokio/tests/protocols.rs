@@ -1,4 +1,5 @@
-//! Other crates over our sockets: HTTP by hyper, and TLS by rustls, on paths that lose packets.
+//! Tests of other crates over the sockets of this crate: HTTP by hyper, and TLS by rustls, on paths
+//! that lose packets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

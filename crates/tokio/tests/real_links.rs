@@ -58,7 +58,7 @@ fn cable() -> (MemoryLink, MemoryLink) {
     pair(MemoryConfig::default()).unwrap()
 }
 
-/// Returns bytes whose order a test can check.
+/// Returns `length` bytes in a fixed pattern, so that a test can check their order.
 fn pattern(length: usize) -> Vec<u8> {
     (0..=250).cycle().take(length).collect()
 }
@@ -171,7 +171,8 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
             }
             assert!(waiting() <= BUFFER as usize, "{} bytes wait", waiting());
             assert!(written < data.len());
-            // Reading opens the window again, so the data in the kernel's send buffer arrives, too.
+            // Reading opens linerate's receive window again, so the data in the kernel's send
+            // buffer arrives.
             drop(kernel);
             let mut received = Vec::new();
             stream.read_to_end(&mut received).await.unwrap();
@@ -259,7 +260,7 @@ fn sockets_of_a_stopped_host_fail_and_waiting_calls_end() {
         assert_eq!(kind(accepted.read(&mut [0]).await), ErrorKind::NetworkDown);
         let late = server.scope(TcpListener::bind("10.0.0.1:8")).await;
         assert_eq!(late.unwrap_err().kind(), ErrorKind::NetworkDown);
-        // The server has been shut down, which resets the connection of the client's stream.
+        // The server's host was shut down, which has reset the connection of this stream.
         assert_eq!(kind(stream.read(&mut [0]).await), ErrorKind::ConnectionReset);
         (client, stream)
     });
@@ -312,8 +313,8 @@ fn a_host_with_two_interfaces_serves_both() {
                     },
                 );
             let [one, other] = transfers;
-            // Both clients are kept until the end of the test. A client host that ends would close
-            // its link, which would end the server's host, too.
+            // Both client hosts are kept until the end of the test. If one ended, it would close
+            // its link, and that would end the server's host.
             let _clients = tokio::join!(one, other);
             assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
             assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);

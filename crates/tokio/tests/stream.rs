@@ -1,5 +1,5 @@
-//! Streams: halves, readiness, back-pressure and cancellation. One test program runs on tokio's
-//! sockets over the kernel and on ours.
+//! Streams: halves, readiness, back-pressure and cancellation. One test program runs twice: on
+//! tokio's sockets over the kernel, and on the sockets of this crate.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -87,7 +87,8 @@ macro_rules! program {
                 assert!(left.take_error().unwrap().is_none());
             }
 
-            /// Connects configured sockets, and uses the calls of a stream that do not wait.
+            /// Connects sockets whose options were set, and uses those calls of a stream that do
+            /// not wait.
             async fn configured() {
                 let socket = TcpSocket::new_v4().unwrap();
                 assert!(!socket.reuseaddr().unwrap());
@@ -285,8 +286,8 @@ fn calls_that_are_cancelled_after_their_first_poll_lose_nothing() {
         async {
             sleep(Duration::from_millis(10)).await;
             let mut stream = TcpStream::connect("server:80").await.unwrap();
-            // A connection attempt whose future is dropped leaves no socket behind, so the socket
-            // of `stream` is the only one.
+            // A connection attempt is cancelled, and must leave no socket behind. The only socket
+            // is then that of `stream`.
             cancel(TcpStream::connect("server:81")).await;
             assert_eq!(Net::current().unwrap().sockets().len(), 1);
             let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
@@ -313,8 +314,8 @@ fn a_cancelled_write_has_written_nothing() {
         async {
             let mut stream = TcpStream::connect("server:80").await.unwrap();
             let mut written = 0_usize;
-            // Writes until the buffers of both endpoints are full. That is assumed when no byte can
-            // be written for a second.
+            // Writes until the buffers of both endpoints are full. They count as full when a write
+            // waits for a second.
             while let Ok(count) = timeout(Duration::from_secs(1), stream.write(&[7; 4_096])).await {
                 written += count.unwrap();
             }

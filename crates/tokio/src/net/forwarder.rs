@@ -1,4 +1,5 @@
-//! Forwarders, which provide flows to addresses of other hosts as ordinary sockets.
+//! Forwarders. A forwarder accepts connections and UDP flows to addresses of other hosts, and
+//! provides them to the application as sockets.
 
 use super::stream::outcome_of_opening;
 use super::{TcpStream, UdpSocket};
@@ -15,7 +16,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-/// A forwarder: accepts flows to addresses of other hosts. `tokio::net` has no such type.
+/// A forwarder: accepts TCP connections and UDP flows whose destination is another host, as a
+/// gateway does. `tokio::net` has no such type.
 ///
 /// ```
 /// use linerate_tokio::net::{Flow, Forwarder, TcpStream};
@@ -35,8 +37,8 @@ use std::task::{Context, Poll};
 /// });
 /// ```
 ///
-/// Dropping the forwarder stops the reception of packets to its destinations, also for existing
-/// flows. So end all flows before dropping the forwarder.
+/// Once the forwarder is dropped, the host no longer receives packets to its destinations. Flows
+/// that the forwarder has accepted then receive nothing more, so end them before.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket,
@@ -68,11 +70,11 @@ pub enum Flow {
     /// handshake is accepted or rejected.
     Handshake(Handshake),
     /// A connection that the hook of [`Forwarder::bind`] has accepted. Its local address is the
-    /// destination.
+    /// address that the client connected to.
     Tcp(TcpStream),
     /// A UDP flow. The socket's local address is the destination of the flow, and its peer is the
     /// source. The datagram that began the flow is the first that the socket receives. After the
-    /// flow has expired or was evicted, calls fail with `NotConnected`.
+    /// flow has expired or was evicted, calls on the socket fail with `NotConnected`.
     Udp(UdpSocket),
 }
 
@@ -102,7 +104,8 @@ pub struct Handshake {
     is_answered: bool,
 }
 
-/// A new flow, as the stack reports it: not yet registered as a socket.
+/// The handles of a new flow that the stack has reported. No socket of this crate exists for it
+/// yet.
 enum NewFlow {
     Deferred(DeferredHandle, Opening),
     Tcp(TcpHandle),
@@ -110,8 +113,9 @@ enum NewFlow {
 }
 
 impl Forwarder {
-    /// Accepts flows to `destinations` that arrive at the host of the current task. Listeners and
-    /// sockets of the host at the same address take precedence.
+    /// Accepts flows to `destinations` that arrive at the host of the current task. If the host has
+    /// a listener or a socket at the destination of a flow, the flow goes to it instead of the
+    /// forwarder.
     ///
     /// For the first packet of each flow, `hook` decides whether the flow is accepted. The host is
     /// locked while `hook` runs, so `hook` must not use sockets of this crate.
@@ -206,8 +210,9 @@ impl Handshake {
     /// Accepts the connection, and waits until the client has completed the handshake.
     ///
     /// # Errors
-    /// `NotConnected` if the client has given up, or too many other handshakes were deferred;
-    /// `ConnectionReset` and `TimedOut` if the client does not complete the handshake.
+    /// `NotConnected` if the client has given up, or if the host has dropped the handshake because
+    /// too many others were deferred; `ConnectionReset` and `TimedOut` if the client does not
+    /// complete the handshake.
     pub async fn accept(mut self) -> io::Result<TcpStream> {
         self.is_answered = true;
         let handle = self.handle;
@@ -245,8 +250,8 @@ impl Handshake {
 impl Drop for Handshake {
     fn drop(&mut self) {
         if !self.is_answered {
-            // The call fails if the client has abandoned its connection attempt. The host has then
-            // already removed the handshake, so nothing is left to drop.
+            // An error means that the client has abandoned its connection attempt. The host has
+            // then already removed the handshake, so the error is ignored.
             let _ = self.call(|stack, _, handle| stack.forward_drop(handle));
         }
     }

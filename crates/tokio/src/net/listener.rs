@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-/// A listener, as `tokio::net::TcpListener`.
+/// A TCP listener, like `tokio::net::TcpListener`.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -28,13 +28,13 @@ use std::task::{Context, Poll};
 pub struct TcpListener {
     socket: Socket,
     handle: ListenHandle,
-    /// The type of service for accepted connections.
+    /// The type of service (`IP_TOS`) of the packets that accepted connections send.
     service: TypeOfService,
 }
 
 impl TcpListener {
-    /// Listens at the first usable address on the host of the current task. Port zero selects a
-    /// free port.
+    /// Listens on the host of the current task. If `address` stands for several addresses, the
+    /// listener gets the first that can be bound. Port zero selects a free port.
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task belongs to no

@@ -33,12 +33,12 @@ impl UdpSocket {
         self.change(interface, group, None, Stack::udp_leave)
     }
 
-    /// Joins a multicast group for one source: the socket receives only datagrams of that source.
-    /// Further calls add sources.
+    /// Joins a multicast group for one source. The socket receives datagrams to the group only from
+    /// this source, and from the sources of further calls.
     ///
     /// # Errors
-    /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket receives the group
-    /// from all sources.
+    /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket has joined the
+    /// group for all sources.
     pub fn join_ssm_v4(
         &self,
         source: Ipv4Addr,
@@ -49,8 +49,8 @@ impl UdpSocket {
         self.change(interface, group, source, Stack::udp_join)
     }
 
-    /// Stops receiving the datagrams of one source to a multicast group
-    /// ([`UdpSocket::join_ssm_v4`]).
+    /// Stops receiving datagrams to a multicast group from a source that [`UdpSocket::join_ssm_v4`]
+    /// has added.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -87,12 +87,12 @@ impl UdpSocket {
         self.change(interface, *group, None, Stack::udp_leave)
     }
 
-    /// Joins a multicast group for one source: the socket receives only datagrams of that source.
-    /// Further calls add sources.
+    /// Joins a multicast group for one source. The socket receives datagrams to the group only from
+    /// this source, and from the sources of further calls.
     ///
     /// # Errors
-    /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket receives the group
-    /// from all sources.
+    /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket has joined the
+    /// group for all sources.
     pub fn join_ssm_v6(
         &self,
         source: &Ipv6Addr,
@@ -103,8 +103,8 @@ impl UdpSocket {
         self.change(interface, *group, source, Stack::udp_join)
     }
 
-    /// Stops receiving the datagrams of one source to a multicast group
-    /// ([`UdpSocket::join_ssm_v6`]).
+    /// Stops receiving datagrams to a multicast group from a source that [`UdpSocket::join_ssm_v6`]
+    /// has added.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -118,16 +118,18 @@ impl UdpSocket {
         self.change(interface, *group, source, Stack::udp_leave)
     }
 
-    /// Excludes a source from a group that the socket receives from all sources.
+    /// Stops receiving datagrams from one source to a group that the socket has joined for all
+    /// sources.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it receives only
-    /// given sources, or has excluded this one.
+    /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it has joined the
+    /// group only for given sources, or has already excluded this source.
     pub fn block_multicast_source(&self, group: IpAddr, source: IpAddr) -> io::Result<()> {
         self.socket.call(|stack, now| stack.udp_block_source(now, self.handle, group, source))
     }
 
-    /// Ends the exclusion of a source from a group ([`UdpSocket::block_multicast_source`]).
+    /// Receives datagrams to a group from a source again, which
+    /// [`UdpSocket::block_multicast_source`] has excluded.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the source is not excluded.
@@ -216,8 +218,9 @@ impl UdpSocket {
         self.set_interface(*interface)
     }
 
-    /// Sets the outgoing interface of this socket's datagrams to IPv6 groups without a zone.
-    /// `interface` is the number of the interface; zero, the default, selects the first interface.
+    /// Sets the outgoing interface of this socket's datagrams to IPv6 groups whose address has no
+    /// zone (scope identifier). `interface` is the number of the interface; zero, the default,
+    /// selects the first interface.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface.
@@ -225,8 +228,8 @@ impl UdpSocket {
         self.set_interface(interface)
     }
 
-    /// Returns the number of the outgoing interface of this socket's datagrams to groups; zero for
-    /// the default.
+    /// Returns the number of the outgoing interface of this socket's datagrams to groups. Zero
+    /// means that none was set, so the first interface is used.
     ///
     /// # Errors
     /// If the host has panicked.
@@ -254,7 +257,7 @@ impl UdpSocket {
     }
 }
 
-/// A method of the host that joins or leaves a group.
+/// A method of [`Stack`] that makes a socket join or leave a group.
 type Change = fn(
     &mut Stack,
     Instant,

@@ -102,7 +102,7 @@ impl TcpSocket {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address; `InvalidInput` if the
-    /// socket is bound already, or for the other IP version.
+    /// socket is bound already, or if `address` has the other IP version.
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let mut options = self.options.lock();
         if options.is_bound {
@@ -156,7 +156,7 @@ impl TcpSocket {
     /// Returns the local address, which is unspecified before [`TcpSocket::bind`].
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.options.lock().local)
     }
@@ -164,7 +164,7 @@ impl TcpSocket {
     /// Returns `None`, because a socket without a connection has no error.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
     }
@@ -172,7 +172,7 @@ impl TcpSocket {
     /// Enables or disables keep-alive probes to an idle peer, with the default times of RFC 9293.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_keepalive(&self, keepalive: bool) -> io::Result<()> {
         self.options.lock().config.keep_alive = keepalive.then(KeepAlive::default);
         Ok(())
@@ -181,7 +181,7 @@ impl TcpSocket {
     /// Are keep-alive probes enabled?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn keepalive(&self) -> io::Result<bool> {
         Ok(self.options.lock().config.keep_alive.is_some())
     }
@@ -190,7 +190,7 @@ impl TcpSocket {
     /// earlier connections are in TIME-WAIT, as Linux does with this option.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_reuseaddr(&self, reuseaddr: bool) -> io::Result<()> {
         self.options.lock().reuse_address = reuseaddr;
         Ok(())
@@ -200,7 +200,7 @@ impl TcpSocket {
     /// `tokio::net`.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn reuseaddr(&self) -> io::Result<bool> {
         Ok(self.options.lock().reuse_address)
     }
@@ -230,7 +230,8 @@ impl TcpSocket {
         Ok(options.only_v6)
     }
 
-    /// Rejects `SO_REUSEPORT`, because two listeners cannot share a port. False has no effect.
+    /// Rejects the value true of `SO_REUSEPORT`, because two listeners cannot share a port. The
+    /// value false is accepted, and has no effect.
     ///
     /// # Errors
     /// `Unsupported` for true.
@@ -241,7 +242,7 @@ impl TcpSocket {
     /// Returns false, because hosts do not support `SO_REUSEPORT` ([`TcpSocket::set_reuseport`]).
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn reuseport(&self) -> io::Result<bool> {
         Ok(false)
     }
@@ -249,16 +250,17 @@ impl TcpSocket {
     /// Fixes the size of the send buffer in bytes. By default, the size is tuned automatically.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
         self.options.lock().config.send_buffer = BufferSize::Fixed(size);
         Ok(())
     }
 
-    /// Returns the initial size of the send buffer in bytes.
+    /// Returns the size of the send buffer in bytes: the fixed size, or the initial size if it is
+    /// tuned.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn send_buffer_size(&self) -> io::Result<u32> {
         Ok(saturated(self.options.lock().config.send_buffer.initial()))
     }
@@ -266,16 +268,17 @@ impl TcpSocket {
     /// Fixes the size of the receive buffer in bytes. By default, the size is tuned automatically.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_recv_buffer_size(&self, size: u32) -> io::Result<()> {
         self.options.lock().config.receive_buffer = BufferSize::Fixed(size);
         Ok(())
     }
 
-    /// Returns the initial size of the receive buffer in bytes.
+    /// Returns the size of the receive buffer in bytes: the fixed size, or the initial size if it
+    /// is tuned.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn recv_buffer_size(&self) -> io::Result<u32> {
         Ok(saturated(self.options.lock().config.receive_buffer.initial()))
     }
@@ -283,16 +286,16 @@ impl TcpSocket {
     /// Sets what happens to unsent data when the stream is dropped ([`TcpStream::set_linger`]).
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         self.options.lock().config.linger = linger.map(Into::into);
         Ok(())
     }
 
     /// Sets the TCP configuration of this socket, for options that `tokio::net` does not have. It
-    /// replaces options that were set before. An example is the congestion control: one of
-    /// [`CongestionName`](crate::CongestionName), or the caller's own
-    /// [`Controller`](crate::Controller).
+    /// also replaces the TCP options that other methods of this socket have set before. An example
+    /// is the congestion control: one of [`CongestionName`](crate::CongestionName), or the caller's
+    /// own [`Controller`](crate::Controller).
     ///
     /// ```
     /// use linerate_tokio::net::TcpSocket;
@@ -315,10 +318,10 @@ impl TcpSocket {
         self.options.lock().config
     }
 
-    /// Causes a reset of the connection when the stream is dropped.
+    /// Makes the drop of the stream reset the connection, instead of closing it with a FIN.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_zero_linger(&self) -> io::Result<()> {
         self.set_linger(Some(Duration::ZERO))
     }
@@ -326,15 +329,16 @@ impl TcpSocket {
     /// Returns the linger time ([`TcpSocket::set_linger`]); `None` if the socket has none.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         Ok(self.options.lock().config.linger.map(Into::into))
     }
 
-    /// Disables Nagle's algorithm: small segments do not wait for acknowledgements (`TCP_NODELAY`).
+    /// Disables (true) or enables (false) Nagle's algorithm (`TCP_NODELAY`). While it is disabled,
+    /// small segments do not wait for acknowledgements.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.options.lock().config.no_delay = nodelay;
         Ok(())
@@ -343,7 +347,7 @@ impl TcpSocket {
     /// Is Nagle's algorithm disabled?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn nodelay(&self) -> io::Result<bool> {
         Ok(self.options.lock().config.no_delay)
     }
@@ -363,7 +367,7 @@ impl TcpSocket {
     /// Returns the type of service of the connection's packets.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn tos_v4(&self) -> io::Result<u32> {
         Ok(self.options.lock().service.byte().into())
     }

@@ -22,11 +22,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::task::yield_now;
 
-/// Maximum number of bytes that one call copies while it holds the lock of the host.
+/// Maximum number of bytes that one read or write copies while it holds the lock of the host.
 const LARGEST_COPY: usize = 256 << 10;
 
-/// A TCP connection, like `tokio::net::TcpStream`. The receive window grows when the application
-/// reads, so a slow reader slows the peer down.
+/// A TCP connection, like `tokio::net::TcpStream`. Data that the application has not read takes up
+/// the receive window, so a slow reader slows the peer down.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -52,8 +52,9 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Connects the host of the current task to the first address that answers. Dropping the future
-    /// aborts the attempt.
+    /// Connects the host of the current task. If `address` stands for several addresses, they are
+    /// tried one after another until a connection is established. Dropping the future aborts the
+    /// attempt.
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `NetworkUnreachable`; `NotFound` for an unknown name;
@@ -89,12 +90,13 @@ impl TcpStream {
         Ok(Self { socket, handle })
     }
 
-    /// Creates the stream of an open connection whose socket is registered.
+    /// Creates the stream of a connection that is established already, with its registered socket.
     pub(super) const fn opened(socket: Socket, handle: TcpHandle) -> Self {
         Self { socket, handle }
     }
 
-    /// Creates the stream of an accepted connection, and registers its socket.
+    /// Creates the stream of a connection that a listener or forwarder has accepted, and registers
+    /// its socket.
     pub(super) fn accepted(net: &Net, handle: TcpHandle) -> Self {
         Self { socket: Socket::adopt(net, SocketId::Tcp(handle)), handle }
     }
@@ -146,7 +148,7 @@ impl TcpStream {
     /// Waits until the stream is ready in one of the directions of `interest`. Cancellation-safe.
     ///
     /// # Errors
-    /// None; a connection that has failed is ready.
+    /// Never. A connection that has failed counts as ready.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         let ready = poll_fn(|context| {
             self.socket.poll_ready(interest, context, |stack| self.readiness(stack))
@@ -157,7 +159,7 @@ impl TcpStream {
     /// Waits until there is data to read, or the stream has ended. Cancellation-safe.
     ///
     /// # Errors
-    /// None; a connection that has failed is readable.
+    /// Never. A connection that has failed counts as readable.
     pub async fn readable(&self) -> io::Result<()> {
         self.ready(Interest::READABLE).await.map(drop)
     }
@@ -166,7 +168,7 @@ impl TcpStream {
     /// `WouldBlock`. Cancellation-safe.
     ///
     /// # Errors
-    /// None; a connection that has failed is writable.
+    /// Never. A connection that has failed counts as writable.
     pub async fn writable(&self) -> io::Result<()> {
         self.ready(Interest::WRITABLE).await.map(drop)
     }
@@ -174,7 +176,7 @@ impl TcpStream {
     /// Is there data to read, or has the stream ended? If not, the task is registered to be woken.
     ///
     /// # Errors
-    /// None; a connection that has failed is readable.
+    /// Never. A connection that has failed counts as readable.
     pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let look = |stack: &Stack| self.readiness(stack);
         self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
@@ -183,14 +185,14 @@ impl TcpStream {
     /// Is there room in the send buffer? If not, the task is registered to be woken.
     ///
     /// # Errors
-    /// None; a connection that has failed is writable.
+    /// Never. A connection that has failed counts as writable.
     pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let look = |stack: &Stack| self.readiness(stack);
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness of the stream, without `WRITABLE`: `Socket` itself tracks whether
-    /// there is room to write.
+    /// Returns the readiness of the stream except `WRITABLE`. Whether there is room to write is
+    /// tracked by [`Socket`].
     fn readiness(&self, stack: &Stack) -> Ready {
         let mut ready = Ready::EMPTY;
         if !matches!(stack.tcp_peek(self.handle, &mut [0]), Err(HostError::WouldBlock)) {
@@ -221,7 +223,7 @@ impl TcpStream {
         attempt()
     }
 
-    /// Waits until the stream is ready and calls `attempt`, until its result is not `WouldBlock`.
+    /// Calls `attempt` each time when the stream is ready, until its result is not `WouldBlock`.
     ///
     /// # Errors
     /// Those of `attempt`.
@@ -296,7 +298,8 @@ impl TcpStream {
         })
     }
 
-    /// Writes a prefix of `data`, as far as there is room. Returns the number of bytes written.
+    /// Writes as much of the beginning of `data` as the send buffer has room for, without waiting.
+    /// Returns the number of bytes written.
     ///
     /// # Errors
     /// `WouldBlock` if there is no room; the reason why the connection has ended.
@@ -304,8 +307,8 @@ impl TcpStream {
         self.socket.attempt(Direction::Write, |stack, now| self.write(stack, now, data))
     }
 
-    /// Writes several pieces in their order, as far as there is room. Returns the number of bytes
-    /// written.
+    /// Writes several pieces in their order, without waiting, as far as the send buffer has room.
+    /// Returns the number of bytes written.
     ///
     /// # Errors
     /// Those of [`TcpStream::try_write`].
@@ -330,7 +333,8 @@ impl TcpStream {
         self.socket.call(|stack, _| stack.tcp_local_addr(self.handle))
     }
 
-    /// Disables Nagle's algorithm: small segments do not wait for acknowledgements (`TCP_NODELAY`).
+    /// Disables (true) or enables (false) Nagle's algorithm (`TCP_NODELAY`). While it is disabled,
+    /// small segments do not wait for acknowledgements.
     ///
     /// # Errors
     /// If the host has panicked.
@@ -361,7 +365,7 @@ impl TcpStream {
         })
     }
 
-    /// Causes a reset of the connection when the stream is dropped.
+    /// Makes the drop of the stream reset the connection, instead of closing it with a FIN.
     ///
     /// # Errors
     /// If the host has panicked.
@@ -436,7 +440,7 @@ impl TcpStream {
         }
     }
 
-    /// Writes the pieces in their order, as far as there is room.
+    /// Writes the pieces in their order, as far as the send buffer has room.
     fn write_vectored(
         &self,
         stack: &mut Stack,
@@ -445,8 +449,8 @@ impl TcpStream {
     ) -> Result<usize, HostError> {
         let is_nothing = pieces.iter().all(|piece| piece.is_empty());
         let mut written = 0;
-        // Empty pieces are skipped, unless all pieces are empty. In that case an empty write is
-        // made, because it must fail if the connection has ended.
+        // Empty pieces are skipped. If all pieces are empty, one is written nevertheless, because
+        // this call must fail if the connection has ended.
         for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
             let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
             let count = stack.tcp_write(now, self.handle, piece)?;
@@ -538,8 +542,8 @@ pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(),
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // A connection that was opened, and has since been closed without an error, counts as
-        // opened. The application can still read the data that it has received.
+        // The connection was opened and has since been closed, without an error. Opening it was a
+        // success, so that the application can still read the received data.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The borrowed read half ([`TcpStream::split`]). Dereferences to the stream.
+/// The read half of a borrowed stream ([`TcpStream::split`]). Dereferences to the whole stream.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -34,7 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
 
-/// The borrowed write half ([`TcpStream::split`]). Dereferences to the stream.
+/// The write half of a borrowed stream ([`TcpStream::split`]). Dereferences to the whole stream.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -67,7 +67,8 @@ pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
 #[derive(Debug)]
 pub struct WriteHalf<'a>(pub(super) &'a TcpStream);
 
-/// The owned read half ([`TcpStream::into_split`]). Dereferences to the stream.
+/// A read half that shares ownership of its stream ([`TcpStream::into_split`]). Dereferences to the
+/// whole stream.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -92,8 +93,8 @@ pub struct OwnedReadHalf {
     stream: Arc<TcpStream>,
 }
 
-/// The owned write half ([`TcpStream::into_split`]). Dereferences to the stream. Dropping it closes
-/// the sending direction.
+/// A write half that shares ownership of its stream ([`TcpStream::into_split`]). Dereferences to
+/// the whole stream. Dropping the half closes the sending direction.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -125,18 +126,18 @@ impl OwnedReadHalf {
         Self { stream }
     }
 
-    /// Joins the halves of one stream to a stream again.
+    /// Joins this half and the write half of its stream, and returns the stream.
     ///
     /// # Errors
-    /// Both halves, if they belong to different streams.
+    /// If the halves belong to different streams. The error contains both halves.
     pub fn reunite(self, other: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
         if !Arc::ptr_eq(&self.stream, &other.stream) {
             return Err(ReuniteError(self, other));
         }
         other.forget();
         Arc::try_unwrap(self.stream).map_err(|stream| {
-            // Unreachable: only the two halves own the stream, and the write half has just been
-            // dropped. Taking the stream out of the `Arc` therefore succeeds.
+            // Unreachable: `try_unwrap` fails only if the stream has another owner. The halves are
+            // its only owners, and the write half has just been dropped.
             ReuniteError(Self::new(Arc::clone(&stream)), OwnedWriteHalf::new(stream))
         })
     }
@@ -147,7 +148,7 @@ impl OwnedWriteHalf {
         Self { stream, shuts_down: true }
     }
 
-    /// Drops the half without closing the sending direction.
+    /// Drops the half, but leaves the sending direction open. An ordinary drop closes it.
     pub fn forget(mut self) {
         self.shuts_down = false;
     }
@@ -163,7 +164,7 @@ impl Drop for OwnedWriteHalf {
     }
 }
 
-/// Two halves that belong to different streams.
+/// The error of [`OwnedReadHalf::reunite`]: two halves that belong to different streams.
 ///
 /// ```
 /// use linerate_tokio::net::tcp::ReuniteError;

@@ -35,8 +35,8 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Opens a socket at the first usable address on the host of the current task. Port zero
-    /// selects a free port.
+    /// Opens a socket on the host of the current task. If `address` stands for several addresses,
+    /// the socket gets the first that can be bound. Port zero selects a free port.
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task belongs to no
@@ -70,14 +70,14 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_only_v6(self.handle))
     }
 
-    /// Creates the socket of a forwarded flow.
+    /// Creates the socket of a UDP flow, which the forwarder of the host has opened under `handle`.
     pub(super) fn adopted(net: &Net, handle: UdpHandle) -> Self {
         Self { socket: Socket::adopt(net, SocketId::Udp(handle)), handle }
     }
 
     /// Reports to the source of a forwarded flow ([`Flow::Udp`](super::Flow::Udp)) that its
-    /// destination is unreachable. `error` is the reason that the network reported to the
-    /// application.
+    /// destination is unreachable. `error` is the reason, as the application learned it when it
+    /// tried to reach the destination.
     ///
     /// # Errors
     /// `NotConnected` if the socket does not belong to a forwarded flow, or if the flow has
@@ -146,7 +146,8 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Waits for a datagram like [`UdpSocket::recv_from`]. Returns the number of bytes copied.
+    /// Waits for a datagram like [`UdpSocket::recv_from`], but returns only the number of bytes
+    /// copied.
     ///
     /// # Errors
     /// Those of [`UdpSocket::recv_from`].
@@ -196,7 +197,8 @@ impl UdpSocket {
         Ok(data.len())
     }
 
-    /// Receives a datagram from the peer without waiting. Returns the number of bytes copied.
+    /// Receives a datagram like [`UdpSocket::try_recv_from`], but returns only the number of bytes
+    /// copied. Without a peer ([`UdpSocket::connect`]), it can come from any sender.
     ///
     /// # Errors
     /// Those of [`UdpSocket::try_recv_from`].
@@ -204,7 +206,7 @@ impl UdpSocket {
         self.try_recv_from(into).map(|(length, _)| length)
     }
 
-    /// Copies a datagram without waiting, but leaves it in the queue.
+    /// Copies a datagram like [`UdpSocket::try_recv_from`], but leaves it in the queue.
     ///
     /// # Errors
     /// Those of [`UdpSocket::try_recv_from`].
@@ -279,7 +281,7 @@ impl UdpSocket {
     /// Waits until the socket is ready in one of the directions of `interest`. Cancellation-safe.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         let ready = poll_fn(|context| {
             self.socket.poll_ready(interest, context, |stack| self.readiness(stack))
@@ -290,7 +292,7 @@ impl UdpSocket {
     /// Waits until a datagram has arrived, or the network has reported an error.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub async fn readable(&self) -> io::Result<()> {
         self.ready(Interest::READABLE).await.map(drop)
     }
@@ -299,7 +301,7 @@ impl UdpSocket {
     /// `WouldBlock`.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub async fn writable(&self) -> io::Result<()> {
         self.ready(Interest::WRITABLE).await.map(drop)
     }
@@ -307,7 +309,7 @@ impl UdpSocket {
     /// Has a datagram arrived? If not, the task is registered to be woken.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn poll_recv_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let look = |stack: &Stack| self.readiness(stack);
         self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
@@ -316,14 +318,14 @@ impl UdpSocket {
     /// Is there room in the send queue? If not, the task is registered to be woken.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Never. The `Result` only keeps the signature of `tokio::net`, whose system call can fail.
     pub fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let look = |stack: &Stack| self.readiness(stack);
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness of the socket, without `WRITABLE`: `Socket` itself tracks whether
-    /// there is room to send.
+    /// Returns whether the socket is readable, as a `Ready` without `WRITABLE`. Whether there is
+    /// room to send is tracked by [`Socket`].
     fn readiness(&self, stack: &Stack) -> Ready {
         match stack.udp_is_readable(self.handle) {
             Ok(false) => Ready::EMPTY,
@@ -378,7 +380,7 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_fragmentation(self.handle))
     }
 
-    /// Sets the TTL or hop limit of datagrams to single hosts, by default 64.
+    /// Sets the TTL or hop limit of datagrams, except those to multicast groups. The default is 64.
     ///
     /// # Errors
     /// `InvalidInput` for zero and above 255.
@@ -388,7 +390,7 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_set_hops(self.handle, hops))
     }
 
-    /// Returns the TTL or hop limit of datagrams to single hosts.
+    /// Returns the TTL or hop limit of datagrams, except those to multicast groups.
     ///
     /// # Errors
     /// If the host has panicked.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The largest number of hosts.
 pub(super) const MOST_HOSTS: usize = 65_000;
 
-/// The IP versions of a network. Hosts have an address of each.
+/// The IP versions of a network. Each host has one address of each version.
 ///
 /// ```
 /// use linerate_tokio::sim::{IpVersions, Network};
@@ -34,9 +34,9 @@ impl IpVersions {
         (self != Self::V6).then_some(Ipv4Addr::new(10, 0, high, low))
     }
 
-    /// Returns a unique local address (RFC 4193). It has a lower precedence than an IPv4 address
-    /// (RFC 6724 §2.1), so a connection by name tries IPv4 first. A server that listens only on
-    /// IPv4 is then reached by the first attempt.
+    /// Returns the IPv6 address of a host, which is a unique local address (RFC 4193). It has a
+    /// lower precedence than an IPv4 address (RFC 6724 §2.1), so a connection by name tries IPv4
+    /// first. Therefore the first attempt also reaches a server that listens only on IPv4.
     pub(super) fn ipv6(self, host: usize) -> Option<Ipv6Addr> {
         (self != Self::V4).then_some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, suffix(host)))
     }

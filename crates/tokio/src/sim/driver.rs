@@ -7,8 +7,8 @@
 //! tokio's timers expire at whole milliseconds. Between two milliseconds only hosts and paths have
 //! events, so the driver advances the clock exactly to the next event ([`tokio::time::advance`]).
 //! At each whole millisecond, tokio's own timers run first. Longer waits are left to tokio, because
-//! only tokio can find its next timer: a task ([`Driver::keep_alarm`]) sleeps until the last
-//! millisecond before the next event.
+//! only tokio knows when its next timer expires. To be woken in time, a task
+//! ([`Driver::keep_alarm`]) sleeps until the whole millisecond at or before the next event.
 
 use super::Failure;
 use super::world::World;
@@ -27,12 +27,13 @@ use std::time;
 const MILLISECOND: u64 = 1_000_000;
 
 thread_local! {
-    /// True on a thread that runs a network. On other threads, the clock of tokio is not paused and
-    /// shows the real time.
+    /// Whether this thread runs a network. Only then is tokio's clock paused, and read as virtual
+    /// time. On other threads, it shows the real time.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The state that hosts and the driver share.
+/// The state that all hosts of a network and its driver share: the clock, the names, and the hosts
+/// that need a turn.
 #[derive(Debug)]
 pub(super) struct Clockwork {
     state: Mutex<State>,
@@ -54,7 +55,8 @@ struct State {
     /// The start of the current run on tokio's clock, and the virtual time at that moment; `None`
     /// between runs.
     started: Option<(tokio::time::Instant, Instant)>,
-    /// The latest virtual time that was read.
+    /// The latest virtual time that was read. Later reads return at least this time, so that
+    /// virtual time never goes backwards.
     now: Instant,
     failure: Option<Failure>,
     main: Option<Waker>,
@@ -71,7 +73,7 @@ impl State {
     }
 }
 
-/// A run of the network. After it is dropped, virtual time stops until the next run.
+/// A guard that lets virtual time run. When it is dropped, virtual time stops until the next run.
 #[derive(Debug)]
 pub(super) struct Running<'a>(&'a Clockwork);
 
@@ -85,7 +87,8 @@ impl Drop for Running<'_> {
 }
 
 impl Clockwork {
-    /// Starts a run. Must be called inside the tokio runtime of the run.
+    /// Starts virtual time until the guard is dropped. Must be called inside the tokio runtime of
+    /// the run.
     pub(super) fn start(&self) -> Running<'_> {
         let mut state = self.state.lock();
         state.started = Some((tokio::time::Instant::now(), state.now));
@@ -128,7 +131,8 @@ impl Clockwork {
         due.append(&mut self.state.lock().due);
     }
 
-    /// Ends the run, which then panics with `failure`, such as a panic that was caught in a task.
+    /// Ends the run: [`Clockwork::poll_failure`] returns `failure`, and the run panics with it. The
+    /// failure can be a panic that was caught in a task.
     pub(super) fn fail(&self, failure: Failure) {
         let main = {
             let mut state = self.state.lock();
@@ -153,7 +157,8 @@ impl Clockwork {
     }
 }
 
-/// The access of one host's sockets to the network: virtual time, requests for turns, and names.
+/// The driver, as the sockets of one host see it. It provides virtual time and the addresses of
+/// names, and marks the host as due for a turn.
 #[derive(Debug)]
 pub(super) struct HostDriver {
     pub(super) clockwork: Arc<Clockwork>,
@@ -185,7 +190,8 @@ pub(super) struct Driver {
     woken: Mutex<Vec<Waker>>,
 }
 
-/// The timer of the driver.
+/// The timer that wakes the driver before the next event of a host or a path
+/// ([`Driver::keep_alarm`]).
 #[derive(Debug)]
 struct Alarm {
     /// The time at which the timer expires, or `NEVER`. It is a whole number of milliseconds after
@@ -256,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// Sets the alarm to `at`, unless it is set to an earlier time.
+    /// Sets the alarm to `at`, unless it is already set to an earlier time.
     fn set_alarm(&self, at: Instant) {
         let mut alarm = self.alarm.lock();
         if at < alarm.at {
@@ -275,8 +281,9 @@ impl Driver {
         )));
     }
 
-    /// Sleeps until each alarm. Meanwhile tokio advances its paused clock to the alarm, unless
-    /// another timer is earlier.
+    /// Sleeps until the alarm, and after that until the next alarm. When all tasks wait, tokio
+    /// advances its paused clock to its earliest timer, which is the alarm or a timer of another
+    /// task.
     pub(super) async fn keep_alarm(self: Arc<Self>) {
         let Some((start, began)) = self.clockwork.state.lock().started else { return };
         let mut sleep = pin!(tokio::time::sleep_until(start));
@@ -300,8 +307,9 @@ impl Driver {
     }
 }
 
-/// Advances tokio's clock by `span`. The future of tokio advances the clock at its first poll, and
-/// then only yields to other tasks. All of them wait here, so polling in a loop is enough.
+/// Advances tokio's clock by `span`. The future of tokio advances the clock at its first poll. Its
+/// further polls only let other tasks run, and none can run here. So the future is polled in a loop
+/// until it is ready.
 fn advance(span: Duration) {
     let mut advance = pin!(tokio::time::advance(span.into()));
     let mut context = Context::from_waker(Waker::noop());

@@ -88,8 +88,8 @@ impl Builder {
         self
     }
 
-    /// Sets the IP versions of the hosts. By default they have an address of each, and names
-    /// resolve to both.
+    /// Sets the IP versions of the hosts. By default, each host has an IPv4 and an IPv6 address,
+    /// and its name resolves to both.
     #[must_use]
     pub const fn ip_versions(mut self, versions: IpVersions) -> Self {
         self.versions = versions;
@@ -107,8 +107,8 @@ impl Builder {
     /// Writes each packet to a pcapng file: once when the sender sends it, and once when it
     /// arrives.
     ///
-    /// Without this call, the environment variable `LINERATE_CAPTURES` can name a folder. Then each
-    /// network writes a file there, with the name of the test (or thread) and a number.
+    /// Without this call, the environment variable `LINERATE_CAPTURES` can name a folder. Each
+    /// network then writes a file in this folder, named after the test (or thread) and a number.
     ///
     /// # Errors
     /// The error of the system if the file cannot be created.
@@ -168,7 +168,7 @@ impl Builder {
 pub struct Network {
     world: Arc<Mutex<World>>,
     clockwork: Arc<Clockwork>,
-    /// Closures that start the tasks which were spawned before the run.
+    /// The tasks that were spawned before the run, as closures that start them.
     tasks: Rc<RefCell<Vec<Start>>>,
     seed: u64,
     versions: IpVersions,
@@ -368,7 +368,7 @@ impl Host {
         }
     }
 
-    /// Runs the network until `main`, a task of this host, is finished.
+    /// Runs `main` as a task of this host, and the network until `main` is finished.
     ///
     /// # Panics
     /// For the reasons of [`Network::run`].
@@ -376,8 +376,8 @@ impl Host {
         self.network.run(async {
             match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
                 Ok(result) => result,
-                // The task has panicked. That has been reported and ends the run, so this future
-                // never finishes.
+                // The task has panicked, and the panic was already reported to end the run. So this
+                // future never finishes, and the run does not continue with it.
                 Err(_) => std::future::pending().await,
             }
         })
@@ -436,9 +436,9 @@ pub fn client_server<S: 'static, T: 'static>(
     network.host("client").run(client)
 }
 
-/// Creates the capture file of a network, named after the current thread and the number of captures
-/// in this thread. If this fails, only prints a message, so that the result of a test does not
-/// change.
+/// Creates the capture file of a network, named after the current thread and a number that counts
+/// the captures of this thread. If this fails, only prints a message, so that the result of a test
+/// does not change.
 fn requested_capture(folder: &Path) -> Option<CaptureWriter> {
     thread_local! {
         static CREATED: Cell<u32> = const { Cell::new(0) };
@@ -467,10 +467,10 @@ impl Drop for Announcement {
     }
 }
 
-/// The panic that ends a run.
+/// The payload of the panic that ends a run.
 type Failure = Box<dyn Any + Send>;
 
-/// A closure that starts a task.
+/// A closure that starts a spawned task when the network runs.
 type Start = Box<dyn FnOnce()>;
 
 #[cfg(test)]

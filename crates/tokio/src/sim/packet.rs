@@ -1,4 +1,4 @@
-//! Packets as rules get them, and the verdicts of rules.
+//! Packets in the form in which rules receive them, and the verdicts of rules.
 
 use super::world::World;
 use linerate_wire::{Ipv4Packet, Ipv6Packet, PacketLine};
@@ -39,14 +39,14 @@ pub enum Verdict {
     /// The packet enters its path twice.
     Duplicate,
     /// The packet enters its path with one inverted bit after the IP header and extension headers.
-    /// The receiver finds a wrong checksum.
+    /// The receiver then finds a wrong checksum in the transport header.
     Corrupt,
-    /// The packet enters its path after this number of later packets of the same path, or after a
-    /// second if fewer follow.
+    /// The packet enters its path after this number of later packets of the path. If fewer follow
+    /// within a second, it enters after this second.
     Reorder(u32),
 }
 
-/// A packet that a host has sent, as a rule gets it:
+/// A packet that a host has sent, as a rule receives it.
 ///
 /// ```
 /// use linerate_tokio::net::TcpStream;
@@ -113,7 +113,7 @@ fn version(bytes: &[u8]) -> u8 {
     bytes.first().map_or(0, |first| first >> 4)
 }
 
-/// Returns the address at an offset in a packet.
+/// Returns the IP address that begins at `offset` in a packet; `None` if the packet is too short.
 fn address<const LENGTH: usize, A: From<[u8; LENGTH]> + Into<IpAddr>>(
     bytes: &[u8],
     offset: usize,

@@ -1,4 +1,4 @@
-//! The link of a host, which leads to all paths of the network.
+//! The link between a host and all paths of the network.
 
 use super::world::{Arrived, Paths};
 use linerate_stack::{
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// The MTU of every host's link, in bytes.
 pub(super) const MTU: usize = 1_500;
 
-/// The link of one host during a turn.
+/// The link of one host, borrowed from the network for a turn.
 #[derive(Debug)]
 pub(super) struct Port<'a> {
     pub(super) host: usize,
@@ -57,8 +57,8 @@ impl Link for Port<'_> {
         budget: usize,
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
-        // In many turns a host has nothing to send. Returning here avoids clearing the buffer
-        // below.
+        // In many turns a host has nothing to send. Returning early then avoids clearing the buffer
+        // that is created next.
         if !source.has_frames() {
             return Ok(0);
         }

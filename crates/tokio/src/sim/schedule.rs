@@ -18,8 +18,8 @@ pub(super) struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     at: Instant,
-    /// The time in the valid heap entry of the part; `NEVER` without an entry. Invariant: not after
-    /// `at`.
+    /// The time in the valid heap entry of the part; `NEVER` without an entry. It may be earlier
+    /// than `at`, but never later.
     entered: Instant,
 }
 
@@ -71,8 +71,8 @@ impl Schedule {
         Some(part)
     }
 
-    /// Rebuilds the heap if most of its entries are invalid, because their parts were entered again
-    /// with earlier times.
+    /// Rebuilds the heap if most of its entries are invalid. An entry becomes invalid when its part
+    /// gets an earlier time, and with it a new entry.
     fn discard_invalid(&mut self) {
         if self.entries.len() > 2 * self.parts.len() + 64 {
             let parts = self.parts.iter().enumerate();

@@ -61,13 +61,14 @@ const REORDER_WITHIN: Duration = Duration::from_secs(1);
 struct HeldBack {
     from: usize,
     to: usize,
-    /// The packet is released early when this many further packets have been sent on its path. Zero
-    /// if only the packet's time releases it.
+    /// Number of packets that must still be sent on the path before this one is released ahead of
+    /// its time. Zero if only the time releases it.
     passes: u32,
     bytes: Vec<u8>,
 }
 
-/// A packet that waits for its receiver, and the path by which it arrived.
+/// A packet that has passed its path and waits for the next turn of its receiver, and the number of
+/// the path.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) frame: Held,
@@ -100,7 +101,8 @@ pub(super) struct Paths {
     link: Impairments,
     /// The number of hosts.
     hosts: usize,
-    /// The paths by sender and receiver. A path is added when it is first used, changed or queried.
+    /// The number of each path, by its sender and receiver. A path is added when it is first used,
+    /// changed or queried.
     numbers: BTreeMap<(usize, usize), usize>,
     /// For each sender, the receiver of its most recent packet, and the number of the path to that
     /// receiver. It saves the look-up in `numbers` for consecutive packets to one receiver.
@@ -125,7 +127,7 @@ pub(super) struct World {
     paths: Paths,
     /// The time at which each host needs its next turn, if no packet arrives before.
     deadlines: Schedule,
-    /// A scratch buffer: the hosts that have something to do.
+    /// A scratch buffer: the hosts that need a turn.
     active: Vec<usize>,
     rules_added: u64,
 }
@@ -192,9 +194,8 @@ impl World {
         (net, number)
     }
 
-    /// Delivers the packets that arrive at `now`, and runs one turn of every host that has
-    /// something to do. Returns false if there was no such host. Appends the tasks to wake to
-    /// `woken`.
+    /// Delivers the packets that arrive at `now`, and runs one turn of every host that needs one.
+    /// Returns false if no host needed a turn. Appends the tasks to wake to `woken`.
     pub(super) fn step(&mut self, now: Instant, woken: &mut Vec<Waker>) -> bool {
         let mut active = mem::take(&mut self.active);
         self.clockwork.take_due(&mut active);
@@ -367,8 +368,8 @@ impl Paths {
         }
     }
 
-    /// Counts a packet for the held packets that it overtakes. Releases each held packet that
-    /// enough packets have overtaken.
+    /// Counts a packet that was sent from `from` to `to`: it overtakes all packets held back on
+    /// this path. Releases each of them that enough packets have overtaken.
     fn let_go(&mut self, now: Instant, from: usize, to: usize) {
         let is_released = |held: &mut HeldBack| {
             if held.passes == 0 || (held.from, held.to) != (from, to) {
@@ -393,7 +394,8 @@ impl Paths {
         }
     }
 
-    /// Passes the packets that arrive at `now` to `hand_over`.
+    /// Lets the held packets that are due enter their paths. Then passes all packets that arrive at
+    /// `now` to `hand_over`, with their receivers.
     fn deliver(&mut self, now: Instant, mut hand_over: impl FnMut(Arrived, usize)) {
         while let Some(first) = self.held_back.first_entry()
             && first.key().0 <= now
@@ -478,8 +480,8 @@ const fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Adds bytes to a hash in four independent lanes, because the multiplications of a single chain
-/// would wait for each other.
+/// Adds bytes to a hash. Uses four independent lanes: in a single chain, each multiplication would
+/// wait for the previous one.
 fn digest(hash: u64, bytes: &[u8]) -> u64 {
     let mut lanes = [1, 2, 3, 4].map(|lane| mix(hash, lane));
     let (blocks, rest) = bytes.as_chunks::<64>();
