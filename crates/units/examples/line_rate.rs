@@ -1,4 +1,5 @@
-//! Prints how many full-sized frames an Ethernet carries in a second, and how long each one takes.
+//! Prints, for Ethernets of several bit rates, how many full-sized frames fit into a second, and
+//! how long each of them takes.
 //!
 //! ```sh
 //! cargo run -p linerate-units --example line_rate

@@ -1,5 +1,5 @@
-//! A span of time in nanoseconds. Unlike `core::time::Duration`, it fits one machine word, so the
-//! arithmetic done for each segment stays cheap.
+//! A span of time in nanoseconds. Unlike `core::time::Duration`, it fits into one machine word, so
+//! calculations with it are cheap enough to be done for each segment.
 
 use crate::parse::{ParseUnitError, Scale, parse_scaled};
 use core::fmt;
@@ -46,19 +46,19 @@ impl Duration {
         self.0
     }
 
-    /// Returns the span in whole microseconds.
+    /// Returns the span in microseconds, rounded down.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Returns the span in whole milliseconds.
+    /// Returns the span in milliseconds, rounded down.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Returns the span in seconds, for printing.
+    /// Returns the span in seconds as a floating-point number, which is only meant to be printed.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "53 bits are plenty for a printed figure")]
     pub fn as_secs_f64(self) -> f64 {
@@ -99,7 +99,8 @@ impl Mul<u64> for Duration {
     }
 }
 
-/// Divides the span. Division by zero returns the longest span, because arithmetic saturates.
+/// Divides the span by a number. The result of a division by zero is the longest span, since
+/// arithmetic on spans saturates.
 impl Div<u64> for Duration {
     type Output = Self;
     fn div(self, by: u64) -> Self {

@@ -26,7 +26,7 @@ impl Instant {
         self.0
     }
 
-    /// Returns the whole milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch, rounded down.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
@@ -38,13 +38,14 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Rounds the instant up to the next tick of a clock that ticks every `grain`, counted from the
-    /// epoch. If `grain` is zero, the clock has no ticks, and the instant is returned unchanged.
+    /// Rounds the instant up to the next tick of a clock whose ticks are multiples of `grain` after
+    /// the epoch. If `grain` is zero, the clock has no ticks, and the instant is returned
+    /// unchanged.
     #[must_use]
     #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {
-        // This method is called whenever a timer is set, but most clocks have no ticks. So the
-        // division is in another method, which is not inlined.
+        // This method is called whenever a timer is set, and most clocks have no ticks. The
+        // division is in a separate method that is not inlined, so that the usual case stays small.
         if grain.as_nanos() == 0 { self } else { self.round_up_to_tick(grain) }
     }
 

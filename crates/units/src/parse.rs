@@ -16,33 +16,35 @@ pub enum ParseUnitError {
     NoAmount {
         /// The rejected text.
         text: String,
-        /// The name of the unit.
+        /// The name of the requested unit.
         unit: &'static str,
-        /// The suffixes of the unit.
+        /// All suffixes that the requested unit accepts.
         suffixes: String,
     },
-    /// The amount exceeds 64 bits when it is converted to the smallest step of the unit, such as
-    /// nanoseconds.
+    /// The amount does not fit into 64 bits when it is counted in the smallest step of the unit,
+    /// such as nanoseconds.
     #[error("`{text}` is too large an amount of {unit}: the most is {most}")]
     TooLarge {
         /// The rejected text.
         text: String,
-        /// The name of the unit.
+        /// The name of the requested unit.
         unit: &'static str,
         /// The largest whole number that is accepted with the suffix in `text`.
         most: String,
     },
 }
 
-/// The suffixes of a unit and the factor of each.
+/// A unit that can be parsed: its name, and its suffixes, each with the number of the unit's
+/// smallest steps that it stands for.
 #[derive(Debug)]
 pub(crate) struct Scale {
     pub(crate) unit: &'static str,
     pub(crate) suffixes: &'static [(&'static str, u64)],
 }
 
-/// Parses `text` to an amount, counted in the unit's smallest step. `bare` is the number of these
-/// steps that a number without a suffix stands for. Fractions of a step are cut off.
+/// Parses `text` to an amount, counted in the smallest step of the unit, such as nanoseconds. In a
+/// number without a suffix, each 1 stands for `bare` of these steps. Fractions of a step are cut
+/// off.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
     let digits_end =
@@ -73,8 +75,9 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
     })
 }
 
-/// Is `suffix`, as typed, a spelling of the suffix `name`? Case is ignored, but a typed `B` (bytes)
-/// never matches a `b` (bits) in `name`, because that would be an eightfold error.
+/// Is the typed text `suffix` a spelling of the unit's suffix `name`? Case is ignored, with one
+/// exception: a typed `B` (bytes) never matches a `b` (bits) in `name`. The result would be wrong
+/// by a factor of eight.
 fn is_meant(name: &str, suffix: &str) -> bool {
     name.eq_ignore_ascii_case(suffix) && (name.contains('B') || !suffix.contains('B'))
 }

@@ -16,8 +16,8 @@ impl Rate {
         Self(bits)
     }
 
-    /// Returns a rate of `bytes` bytes per second, or the largest representable rate if that
-    /// exceeds 64 bits.
+    /// Returns a rate of `bytes` bytes per second. If this rate exceeds 64 bits in bits per second,
+    /// returns the largest representable rate.
     #[must_use]
     pub const fn from_bytes_per_second(bytes: u64) -> Self {
         Self(bytes.saturating_mul(8))

@@ -36,20 +36,23 @@ impl Tick {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the seconds since the start, for printing.
+    /// Returns the seconds since the start as a floating-point number, which is only meant to be
+    /// printed.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         Span(self.0).as_secs_f64()
     }
 
-    /// Returns the reading of a perfect clock that shows zero at the start of the simulation.
+    /// Returns the time that a host's clock shows at this point, if the clock started at zero
+    /// together with the simulation and runs without error. The result is rounded down to a
+    /// nanosecond.
     #[must_use]
     pub const fn to_instant(self) -> Instant {
         Instant::from_nanos(self.0 / 1_000)
     }
 
-    /// Returns the first point at which a perfect clock, zero at the start of the simulation, shows
-    /// `instant`.
+    /// Returns the first point at which a host's clock shows `instant`, if the clock started at
+    /// zero together with the simulation and runs without error.
     #[must_use]
     pub const fn of_instant(instant: Instant) -> Self {
         Self(instant.as_nanos().saturating_mul(1_000))
@@ -95,7 +98,7 @@ impl Span {
         }
     }
 
-    /// Returns the span in seconds, for printing.
+    /// Returns the span in seconds as a floating-point number, which is only meant to be printed.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "53 bits are plenty for a printed figure")]
     pub fn as_secs_f64(self) -> f64 {
@@ -130,7 +133,8 @@ impl Mul<u64> for Span {
     }
 }
 
-/// Divides the span. Division by zero returns the longest span, because arithmetic saturates.
+/// Divides the span by a number. The result of a division by zero is the longest span, since
+/// arithmetic on spans saturates.
 impl Div<u64> for Span {
     type Output = Self;
     fn div(self, by: u64) -> Self {
@@ -144,7 +148,8 @@ impl From<Duration> for Span {
     }
 }
 
-/// Rounds down to whole nanoseconds, like the reading of a clock that counts nanoseconds.
+/// Converts the span to whole nanoseconds. Any fraction of a nanosecond is cut off, as in the
+/// reading of a clock that counts nanoseconds.
 impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         Self::from_nanos(span.0 / 1_000)
