@@ -1,10 +1,10 @@
 //! The limit of each cell of a sweep: one socket buffer, both socket buffers, or another factor.
 //!
-//! The limit of a cell follows from the rates of other cells. The cell with twice the send buffer
-//! and an equal receive buffer shows the effect of doubling the send buffer. The effect of doubling
-//! the receive buffer is found likewise. If the sweep has no buffer of exactly twice the size, the
-//! nearest size is used. Its effect is then converted to that of doubling. The conversion assumes
-//! that the rate is a power of the buffer size.
+//! The limit of a cell follows from the rates of other cells. The effect of doubling the send
+//! buffer is seen in the cell with twice the send buffer and an equal receive buffer. The effect of
+//! doubling the receive buffer is found likewise. If the sweep has no buffer of exactly twice the
+//! size, the nearest size is used, and its effect is converted to that of doubling. The conversion
+//! assumes that the rate is a power of the buffer size.
 
 use crate::diagnosis::{CONTENDED_SHARE, Effect, Limit, limit_of_cell};
 use crate::sweep::Sweep;
@@ -15,22 +15,20 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Minimum ratio of two rates that counts as a gain. The finding about saturation uses an equal
-/// minimum, so that the two findings do not contradict each other.
+/// Minimum ratio of two rates that counts as a gain. The finding about saturation uses the same
+/// value, so that it does not contradict the finding about limits.
 const GAIN: f64 = 1.05;
-/// Minimum ratio of the rate with a doubled buffer to the rate without it, for the buffer to count
-/// as a limit. If only doubling both buffers together raises the rate, their common effect must
-/// reach this ratio.
+/// Minimum factor by which doubling a buffer must raise the rate, for the buffer to count as a
+/// limit. If only doubling both buffers together raises the rate, it must do so by this factor.
 const RAISES: f64 = 1.2;
 /// Minimum ratio of two buffer sizes for which the effect of changing from one size to the other is
 /// converted to the effect of doubling. The conversion enlarges noise: with a ratio of 1.25, a
 /// random difference of 7 % would become 23 %, which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
-/// Factor for choosing the smaller buffer size that a cell is compared with if the sweep has no
-/// larger one. Only sizes that are smaller by a factor of at least [`LEAST_RATIO`] are considered.
-/// Of these, the size nearest to 0.8 times the cell's own size is used, which is the largest of
-/// them.
+/// Target for choosing a smaller size to compare a buffer with, as a factor of its own size. It is
+/// needed if the sweep has no larger buffer. Of the sizes that are smaller by at least
+/// [`LEAST_RATIO`], the one nearest to the target is used. That is the largest of them.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// The limits of the throughput of one cell.
@@ -38,13 +36,12 @@ const NEXT_SMALLER: f64 = 0.8;
 pub struct CellLimit {
     /// The cell: its send and receive buffer sizes.
     pub cell: Cell,
-    /// The limits of the cell. Both buffers appear if each of them limits the rate, or if the rate
-    /// rises only when both are doubled together. The list is empty if no limit is identified.
+    /// The limits of the cell. Both buffers appear if each of them alone limits the rate, or if the
+    /// rate rises only when both are doubled together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Do larger buffers gain nothing? The cell is compared with the uncontended cells that have a
-    /// larger buffer at one end or at both ends, and no smaller one. None of them may be more than
-    /// 5 % faster. If there are no such cells, the cell must not be more than 5 % faster than the
-    /// next smaller cells.
+    /// Do larger buffers gain nothing? They do not if no uncontended cell with a larger buffer, and
+    /// no smaller one, is more than 5 % faster than this cell. If there are no such cells, this
+    /// cell must not be more than 5 % faster than the cells with the next smaller buffers.
     pub is_flat: bool,
 }
 
@@ -73,7 +70,7 @@ fn of_cell(sweep: &Sweep<'_>, cell: &CellSummary<'_>, link: Option<f64>) -> Cell
     CellLimit { cell: cell.cell, limits, is_flat }
 }
 
-/// A cell that is compared with the other cells of its sweep.
+/// A cell, and the sweep whose other cells it is compared with.
 struct Surface<'a> {
     sweep: &'a Sweep<'a>,
     cell: &'a CellSummary<'a>,
@@ -112,7 +109,7 @@ impl Surface<'_> {
     }
 
     /// Returns the effects of doubling and halving each buffer. An effect is omitted if the sweep
-    /// has no cell that shows it, or only a contended one.
+    /// has no cell that shows it, or if that cell is contended.
     fn effects(&self) -> Vec<Effect> {
         let Cell { send, receive } = self.cell.cell;
         let changes = [
@@ -131,10 +128,11 @@ impl Surface<'_> {
         changes.into_iter().filter_map(effect).collect()
     }
 
-    /// Returns the effect of changing from this cell to `other`: the ratio of their rates, raised
-    /// to `power`. The power converts the effect to that of a buffer of exactly twice or half the
-    /// size. The lower bound of the effect compares the lower bound of `other` with the upper bound
-    /// of this cell, and the upper bound vice versa. Returns `None` if a rate of this cell is 0.
+    /// Returns the effect of changing from this cell to `other`: the ratio of the rate of `other`
+    /// to the rate of this cell, raised to `power`. The power converts the effect to that of a
+    /// buffer of exactly twice or half the size. The lower bound of the effect compares the lower
+    /// bound of `other` with the upper bound of this cell. The upper bound does the reverse.
+    /// Returns `None` if a rate of this cell is 0.
     fn effect(&self, change: Change, other: &CellSummary<'_>, power: f64) -> Option<Effect> {
         let ratio = |above: f64, below: f64| (below > 0.0).then(|| (above / below).powf(power));
         Some(Effect {
@@ -147,8 +145,9 @@ impl Surface<'_> {
         })
     }
 
-    /// Do both buffers limit the rate? They do if each larger buffer alone raises the rate, or if
-    /// only both larger buffers together raise it.
+    /// Do both buffers limit the rate? They do if a larger send buffer alone raises the rate, and
+    /// so does a larger receive buffer alone. They also do if neither alone raises it, but both
+    /// together.
     fn needs_both(&self) -> bool {
         let is_raised = |effect: &Effect| effect.ratio >= RAISES && effect.low > 1.0;
         let single = self.single_effects();
@@ -178,17 +177,16 @@ impl Surface<'_> {
         self.effects().into_iter().filter(is_larger).collect()
     }
 
-    /// Is every uncontended cell with a larger buffer, and no smaller one, less than [`GAIN`] times
-    /// as fast as this cell? If there is no such cell, this cell is compared with two smaller
-    /// cells. One has the next smaller send buffer, the other the next smaller receive buffer. The
-    /// cell is then flat if it is less than [`GAIN`] times as fast as each of the two.
+    /// Do larger buffers gain nothing, as [`CellLimit::is_flat`] defines it? If no uncontended cell
+    /// has larger buffers, this cell is compared with two smaller cells. One has the next smaller
+    /// send buffer, the other the next smaller receive buffer. Both must exist and be uncontended.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {
             other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
         };
-        // Contended cells are left out, because their rates also depend on the processor time that
-        // other programs left to the runs.
+        // Contended cells are not compared, because their rates also depend on how much processor
+        // time other programs left to the runs.
         let uncontended = self.sweep.table.iter().filter(|other| !other.is_contended);
         let mut larger = uncontended.filter(larger).peekable();
         if larger.peek().is_none() {
@@ -206,9 +204,9 @@ impl Surface<'_> {
     }
 }
 
-/// Returns the counters of a cell in the form of the evidence of one run, for the rules of a
-/// diagnosis. Counters are means over the cell's uncontended runs, except where sums are noted. The
-/// throughput is the cell's median.
+/// Returns the counters of a cell in the form of the evidence of one run, to which the rules of a
+/// diagnosis can be applied. Counters are means over the cell's uncontended runs, except where sums
+/// are noted. The throughput is the cell's median.
 fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
     let is_fair = |run: &&&RunRecord| {
         run.counters.contended_share().is_none_or(|share| share <= CONTENDED_SHARE)
@@ -221,8 +219,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
         };
         let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
-        // The processor time of the thread includes the handshake and the close. It is therefore
-        // reduced in proportion to the duration of the transfer.
+        // The counters of the thread cover its whole life, including the handshake and the close.
+        // Its processor time is therefore scaled to the duration of the transfer.
         let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
         let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
         let cpu = cpu.map(|((cpu, time), seconds)| as_f64(cpu) / as_f64(time) * seconds * 1e9);
@@ -233,8 +231,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
                 // The next three counts are sums, because a mean would round rare retransmissions
                 // to zero.
                 data_segments_sent: total(names::DATA_SEGMENTS_SENT)
-                    // Sweeps saved before linerate's data segments were recorded have only the
-                    // number of all segments, including pure ACKs.
+                    // Older saved sweeps do not contain the number of data segments that linerate
+                    // sent. They have only the number of all segments, including pure ACKs.
                     .or_else(|| total("segments_sent")),
                 retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),
                 retransmission_timeouts: total(names::RETRANSMISSION_TIMEOUTS),
@@ -277,8 +275,9 @@ mod tests {
         limits_beside_contended(rate, 8.0)
     }
 
-    /// Returns the limits of all cells of a made-up sweep like [`limits`]. Cells with a buffer of
-    /// more than `most` packets are contended.
+    /// Returns the limits of all cells of a made-up sweep with buffers of 1 to 8 packets. Cells
+    /// with a buffer of more than `most` packets are contended. `rate` returns the rate of a cell
+    /// in bytes per second, from its send and receive buffer in packets.
     fn limits_beside_contended(rate: impl Fn(f64, f64) -> f64, most: f64) -> Vec<CellLimit> {
         let design = square_design(8);
         let packets = |size: BufferSize| f64::from(size.packets().unwrap());

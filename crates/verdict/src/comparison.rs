@@ -3,13 +3,13 @@
 //! Each cell is paired with the cell of the other sweep that has equal buffer sizes. The change of
 //! a cell is the natural logarithm of the ratio of the two median rates.
 //!
-//! Two kinds of noise are distinguished. The first is the scatter of runs within a cell. It
-//! determines the interval of the change of a cell. Because a cell has few runs, the scatter is
+//! Two kinds of noise are distinguished. The first is the scatter of runs within a cell, which
+//! determines the interval of a single cell's change. Because a cell has few runs, this scatter is
 //! pooled over all cells of both sweeps.
 //!
-//! The second is a slow period of the machine. It affects consecutive runs of all cells, so their
-//! deviations are not independent. The interval of the overall change is therefore computed from
-//! the means of consecutive parts of each sweep.
+//! The second is a slow period of the machine. It affects consecutive runs of many cells, so the
+//! deviations of these cells are not independent. The interval of the overall change is therefore
+//! computed from the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::{CellSummary, Table};
@@ -48,9 +48,9 @@ pub struct CellChange {
     pub medians: [f64; 2],
     /// The natural logarithm of the ratio of the second median to the first median.
     pub change: f64,
-    /// The interval of the change; `None` if no cell of either sweep has several runs. With a
-    /// probability of 95 %, the intervals of all cells contain the true changes (Bonferroni
-    /// correction).
+    /// The interval of the change; `None` if no cell of either sweep has several runs. The
+    /// intervals of all cells are so wide that, with a probability of 95 %, every one of them
+    /// contains its true change (Bonferroni correction).
     pub interval: Option<Interval>,
 }
 
@@ -106,7 +106,7 @@ fn excludes_zero(interval: &Interval) -> bool {
     interval.is_above(0.0) || interval.is_below(0.0)
 }
 
-/// The scatter of runs within their cells, pooled over several tables.
+/// The scatter of runs around the means of their cells, pooled over several tables.
 struct Scatter {
     /// Standard deviation of the natural logarithm of a rate.
     deviation: f64,
@@ -126,9 +126,10 @@ impl Scatter {
         Self { deviation: variance.sqrt(), degrees }
     }
 
-    /// Returns the interval of `change`, the change of a cell. `runs` is the number of its runs in
-    /// the first and in the second sweep. `error` is the probability that the interval misses the
-    /// true change. Returns `None` if no cell has several runs.
+    /// Returns the interval of `change`, the change of a cell. `runs` gives the number of the
+    /// cell's runs in the first and in the second sweep. `error` is the probability that the
+    /// interval misses the true change. Returns `None` if no cell has several runs, so that the
+    /// scatter is unknown.
     fn interval(&self, change: f64, runs: [usize; 2], error: f64) -> Option<Interval> {
         let [before, after] = runs.map(|runs| 1.0 / as_f64(runs as u64));
         let half = student(1.0 - error / 2.0, self.degrees)?
@@ -156,16 +157,16 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     Some(Interval { low: change - half, high: change + half })
 }
 
-/// Divides a sweep into at most [`PARTS`] consecutive parts. Returns, for each part, the mean
-/// deviation of its runs from the means of their cells, as the logarithm of a ratio. Contended runs
-/// are left out, except in cells with too few uncontended runs.
+/// Divides a sweep into at most [`PARTS`] consecutive parts, and returns a mean for each part. It
+/// is the mean deviation of the part's runs from the means of their cells, as the logarithm of a
+/// ratio. Contended runs are left out, except in cells with too few uncontended runs.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
-        // These rates are not corrected for slow changes of the machine's speed (epochs). The
-        // medians of cells are corrected only to the mean speed of their own sweep, which a slow
-        // period lowers. The interval must cover that effect, so it is computed from uncorrected
-        // rates.
+        // The recorded rates are used here, without the correction for slow changes of the
+        // machine's speed (epochs). That correction only reaches the mean speed of the own sweep,
+        // and a slow period lowers this mean. The interval must cover such a difference between the
+        // sweeps, so it is computed from uncorrected rates.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
         let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
         deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));
@@ -265,7 +266,8 @@ mod tests {
     fn an_epoch_of_the_machine_is_no_certain_difference() {
         let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
         // In one fifth of its runs, the second sweep is slower by 20 %, so its mean rate is lower
-        // by 4 %. The interval must be wide enough to include zero.
+        // by 4 %. This is an effect of the machine, so the interval of the overall change must
+        // include zero.
         let epoch = |cell: Cell, repeat, order: usize| {
             let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
             1e6 * speed * noise(cell, repeat + 40, 0.01)

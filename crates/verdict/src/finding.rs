@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// The buffers or other factors that limit the throughput of the cells.
+    /// The limits of the cells: the buffers or other factors that limit their throughput.
     Limits,
     /// The cells that were predicted, because the time budget did not suffice to measure them.
     Predicted,
@@ -59,8 +59,8 @@ pub struct Finding {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// The name of a cell in a result file: its buffer sizes in bytes, and in packets if the plan
-/// counts in packets.
+/// The name of a cell in a result file: its buffer sizes in bytes. If the plan gives sizes in
+/// packets, the name also contains them in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellName {
     /// The sender's buffer in packets; `None` if the plan counts in bytes.
@@ -87,7 +87,8 @@ impl CellName {
 }
 
 impl Finding {
-    /// Creates a finding without cells and figures.
+    /// Creates a finding. Cells and figures can be added with [`Finding::about`] and
+    /// [`Finding::with`].
     pub(crate) fn new(kind: FindingKind, text: String) -> Self {
         Self { kind, text, cells: Vec::new(), figures: BTreeMap::new() }
     }

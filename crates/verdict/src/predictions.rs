@@ -11,8 +11,8 @@ use linerate_evidence::{BufferSize, Cell};
 pub struct Predictions {
     /// The fitted parameters of the model.
     pub model: SurfaceModel,
-    /// The accuracy of the model on measured cells, each predicted from the other measured cells;
-    /// `None` if too few cells were measured.
+    /// The accuracy of the model, measured by predicting each measured cell from other measured
+    /// cells. `None` if too few cells were measured.
     pub score: Option<SurfaceScore>,
     /// The cells that were not measured, in row-major order.
     pub cells: Vec<PredictedCell>,
@@ -66,7 +66,8 @@ impl Predictions {
     /// is not in the design.
     #[must_use]
     pub fn get(&self, send: BufferSize, receive: BufferSize) -> Option<&PredictedCell> {
-        // The binary search relies on the ascending order in which a design lists its cells.
+        // The binary search relies on the order of `cells`. It is ascending, because a design lists
+        // its cells in ascending order.
         let found = self.cells.binary_search_by_key(&Cell { send, receive }, |one| one.cell);
         self.cells.get(found.ok()?)
     }

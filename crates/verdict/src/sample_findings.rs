@@ -6,7 +6,7 @@ use crate::table::Table;
 use linerate_evidence::sample_data::{records, square_design, start};
 use linerate_evidence::{Cell, Design, RunRecord};
 
-/// Returns the findings about a made-up sweep. `question` is the function that derives them: the
+/// Makes up a sweep, and returns the findings that `question` derives from it. `question` is the
 /// function `findings` of one module. The send and receive buffers have 1 to `most` packets. `rate`
 /// returns the rate of a run in bytes per second, from its cell and the number of its repeat.
 pub(crate) fn findings_of(
@@ -18,8 +18,8 @@ pub(crate) fn findings_of(
     findings_of_runs(&design, &records(&design, rate), question)
 }
 
-/// Returns the findings about a sweep with the given runs. `question` is the function that derives
-/// them: the function `findings` of one module.
+/// Returns the findings that `question` derives from a sweep with the given runs. `question` is the
+/// function `findings` of one module.
 pub(crate) fn findings_of_runs(
     design: &Design,
     runs: &[RunRecord],

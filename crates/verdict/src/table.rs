@@ -27,8 +27,8 @@ pub struct Table<'a> {
     left_out: usize,
 }
 
-/// The rates of each cell, and the slow changes of the machine's speed (epochs) that have been
-/// subtracted from them.
+/// The rates of each cell. If epochs (slow changes of the machine's speed) were found, their effect
+/// has been subtracted from these rates.
 struct Rates {
     of_cells: Vec<Vec<f64>>,
     epochs: Option<Epochs>,
@@ -39,14 +39,14 @@ struct Rates {
 pub struct CellSummary<'a> {
     /// The send and receive buffer sizes of the cell.
     pub cell: Cell,
-    /// The rates of the cell's uncontended runs in bytes per second. If `is_contended`, they are
-    /// the rates of all its runs. If the machine's speed changed slowly (epochs), the rates are
-    /// corrected to its mean speed.
+    /// The rates of the cell's uncontended runs in bytes per second; if `is_contended`, the rates
+    /// of all its runs. If epochs (slow changes of the machine's speed) were found, the rates are
+    /// corrected to the machine's mean speed.
     pub rates: Sample,
-    /// The 95 % interval of the median rate, in bytes per second. For a cell with too few runs, it
-    /// is computed from the deviation that the runs of all cells show.
+    /// The 95 % interval of the median rate, in bytes per second. A cell with too few runs does not
+    /// show its own scatter; its interval is computed from the pooled scatter of all cells.
     pub interval: Interval,
-    /// Do the rates include contended runs, because too few runs are uncontended?
+    /// Do the rates include contended runs? They do if the cell has too few uncontended runs.
     pub is_contended: bool,
     /// All runs of the cell, including contended runs, in the order in which they were made.
     pub runs: Vec<&'a RunRecord>,
@@ -118,8 +118,8 @@ impl<'a> Table<'a> {
         self.repeat_noise
     }
 
-    /// Returns the slow changes of the machine's speed that have been subtracted from the rates;
-    /// `None` if nothing has been subtracted.
+    /// Returns the epochs (slow changes of the machine's speed) whose effect has been subtracted
+    /// from the rates; `None` if nothing has been subtracted.
     #[must_use]
     pub const fn epochs(&self) -> Option<&Epochs> {
         self.epochs.as_ref()
@@ -167,8 +167,8 @@ impl<'a> Table<'a> {
         self.iter().filter(|summary| summary.cell.send == summary.cell.receive).collect()
     }
 
-    /// Returns the diagonal, each row and each column as a list of measured cells. Each list comes
-    /// with the name of the buffers that vary along the line.
+    /// Returns the lines of the table: the diagonal, each row and each column, as lists of measured
+    /// cells. Each line comes with the name of the buffers that vary along it.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, Vec<&CellSummary<'a>>)> {
         let row = |&send: &BufferSize| {
@@ -203,8 +203,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Minimum number of uncontended runs of a cell for its contended runs to be excluded from the
-/// rates.
+/// Minimum number of uncontended runs of a cell. With fewer, its contended runs are also used.
 const FEWEST_FAIR: usize = 3;
 
 /// Returns the uncontended runs of a cell, or all of its runs if too few are uncontended. Each run
@@ -216,8 +215,8 @@ fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
 }
 
-/// Has the cell too few uncontended runs? It has if they are fewer than [`FEWEST_FAIR`], and the
-/// cell also has contended runs.
+/// Are so few runs of the cell uncontended that its contended runs must also be used? They are if
+/// fewer than [`FEWEST_FAIR`] runs are uncontended, and at least one is contended.
 fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
     let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
     fair < FEWEST_FAIR.min(runs.len())
@@ -228,8 +227,9 @@ fn is_contended(run: &RunRecord) -> bool {
 }
 
 impl Rates {
-    /// Computes the rates of each cell. `cells` contains the runs that count for each cell. Each
-    /// run is paired with its position in the order of all runs of the sweep.
+    /// Computes the rates of each cell, and corrects them for epochs if there are any. `cells`
+    /// contains, for each cell, the runs to use. Each run is paired with its position in the order
+    /// of all runs of the sweep.
     fn of(cells: &[Vec<(usize, &RunRecord)>]) -> Self {
         let log_rate = |run: &RunRecord| logarithm(run.bytes_per_second);
         let mut in_time: Vec<(usize, Observation)> = cells
@@ -291,8 +291,9 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // A quarter of the runs is in an epoch with 0.4 times the usual speed. Corrected rates
-        // refer to the mean speed, whose logarithm is a quarter of the logarithm of 0.4.
+        // A quarter of the runs is in an epoch with 0.4 times the usual speed. The logarithm of the
+        // mean speed is therefore a quarter of the logarithm of 0.4. Corrected rates refer to this
+        // mean speed.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

@@ -1,17 +1,19 @@
-//! Contention: runs are discarded if their threads waited for a CPU. The rate of such a run depends
-//! on the other programs of the machine and not on the path.
+//! Contention: other programs of the machine take processor time from the threads of a transfer.
+//! The rate of such a run depends on those programs and not on the path, so the run is discarded.
 
 use super::figure::{End, busiest};
 use linerate_evidence::{EndEvidence, RunEvidence};
 
-/// Maximum share of the time of an uncontended run for which a thread may wait for a CPU, or a
-/// hypervisor may withhold one. A smaller share changes the rate by less than repeated runs differ.
+/// Maximum share of its time that a thread of an uncontended run may lose: it waits for a CPU, or
+/// the hypervisor withholds one. A smaller share changes the rate by less than the random
+/// difference between repeated runs.
 pub const CONTENDED_SHARE: f64 = 0.02;
 
-/// Assumed delay of a wake-up on an idle CPU, in nanoseconds. The kernel counts this delay as time
-/// in the run queue, although no other thread runs there. The delay is therefore subtracted for
-/// each wake-up. It depends on the number of wake-ups, because a CPU that sleeps for longer takes
-/// longer to wake up. It was measured on idle machines (docs/notebook/2026-11-25-diagnosis.md):
+/// Assumed delay of a wake-up on an idle CPU, in nanoseconds. The kernel counts this delay as
+/// waiting time in the run queue, although no other thread runs there. It is therefore subtracted
+/// for each wake-up. The rarer the wake-ups, the longer the delay, because a CPU that sleeps for
+/// longer takes longer to wake up. The delay was measured on idle machines
+/// (docs/notebook/2026-11-25-diagnosis.md):
 ///
 /// - 1.4 to 1.7 µs with 19,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time;
 /// - 2 to 15 µs with 300 to 9,000 wake-ups a second, which is 0.3 to 4 % of the time.
@@ -19,36 +21,37 @@ const WAKE_UP_NANOS: u64 = 2_000;
 /// Assumed delay of a wake-up on a CPU that has slept for long, in nanoseconds (see
 /// [`WAKE_UP_NANOS`] for the measurements).
 const LATE_WAKE_UP_NANOS: u64 = 10_000;
-/// Limit up to which wake-ups are assumed to be late, as a share of the time. Each wake-up counts
-/// as [`LATE_WAKE_UP_NANOS`] until their sum reaches this limit. More is subtracted only if the
-/// wake-ups exceed the limit even with [`WAKE_UP_NANOS`] each.
+/// Maximum share of the time that is subtracted for wake-ups at [`LATE_WAKE_UP_NANOS`] each.
+/// Frequent wake-ups would exceed it, but their delays are short. For them, [`WAKE_UP_NANOS`] each
+/// is subtracted if that is more than this share.
 const LATE_SHARE: f64 = 0.03;
 /// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds. The kernel counts the delay
-/// as time that the hypervisor withheld. The delay lengthens the round-trip time, but does not
-/// reduce the processor time that a thread can get.
+/// as time that the hypervisor withheld. It is no contention: it lengthens the round-trip time, but
+/// does not reduce the processor time that a thread can get.
 ///
 /// The value was measured on a machine with two CPUs that were idle for 85 % of the time. The
 /// hypervisor withheld 15 % of both. There were 3,300 interrupts a second, so each of them accounts
 /// for 90 µs.
 const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
-/// Maximum share of the time that is subtracted for delayed wake-ups of virtual CPUs, each of which
-/// counts as [`STOLEN_WAKE_UP_NANOS`]. The subtraction hides no contention. A thread loses at most
-/// as much time as it ran, and a thread that ran for less than this share is not limited by its
-/// CPU.
+/// Maximum share of the time that is subtracted for delayed wake-ups of virtual CPUs at
+/// [`STOLEN_WAKE_UP_NANOS`] each. The subtraction cannot hide contention that matters. It removes
+/// all lost time only if the thread lost less than this share. A thread that ran for less than this
+/// share is not limited by its CPU anyway.
 const STOLEN_LATE_SHARE: f64 = 0.1;
 
-/// Maximum number of CPUs that work other than the transfer's threads occupies on a machine that
-/// runs nothing but the transfer. Up to this number, the transfer's threads wait only for each
-/// other and for software interrupts, which is not contention.
+/// Maximum number of CPUs that may be busy with work other than the transfer, for the machine to
+/// count as otherwise idle. On such a machine, the transfer's threads wait only for each other and
+/// for software interrupts, which is not contention.
 ///
-/// With transfers of 1.4 to 8 Gb/s between two namespaces, over veth devices, other work took 0.08
-/// to 0.16 CPUs. The machine had two CPUs, and threads waited for 3 to 11 % of the time. In
-/// contrast, a program that occupies a CPU half of the time takes at least 0.3 CPUs.
+/// Measured on a machine with two CPUs, with transfers of 1.4 to 8 Gb/s over veth devices between
+/// two namespaces: other work took 0.08 to 0.16 CPUs, although threads waited for 3 to 11 % of the
+/// time. In contrast, a program that occupies a CPU half of the time takes at least 0.3 CPUs.
 const ALONE: f64 = 0.2;
 
 /// Returns the share of the time for which a thread of this end waited while other threads occupied
-/// its CPU. Of the waits of the program's thread and of the thread of linerate's host, the longer
-/// one counts. Returns `None` if the wait of the program's thread is unknown.
+/// its CPU. The delays of wake-ups are subtracted. An end can have two threads, that of the program
+/// and that of linerate's host; the one that waited longer counts. Returns `None` if the waiting
+/// time of the program's thread is unknown.
 fn waited(end: &EndEvidence) -> Option<f64> {
     let thread = &end.thread;
     let of = |waited: Option<u64>, switches: Option<u64>| {
@@ -64,9 +67,9 @@ fn waited(end: &EndEvidence) -> Option<f64> {
 
 /// Returns the share of the time for which the hypervisor withheld a CPU from the threads of this
 /// end. The time withheld from the whole machine is attributed to threads and interrupts in
-/// proportion to their processor time. This end loses at most as much time as its busiest thread
-/// and its interrupts ran. The delays of wake-ups are subtracted. Returns `None` if the steal time
-/// is unknown.
+/// proportion to their processor time. At most as much time is attributed to this end as its
+/// busiest thread and its interrupts ran. The delays of wake-ups are then subtracted. Returns
+/// `None` if the withheld time is unknown.
 fn stolen(end: &EndEvidence) -> Option<f64> {
     let steal = end.machine.steal_share?;
     let own = busiest(end).map(|share| share + end.machine.softirq_share.unwrap_or(0.0));
@@ -85,9 +88,9 @@ fn stolen(end: &EndEvidence) -> Option<f64> {
 /// machine of `end`; `None` if it is unknown. If both ends run on one machine, the threads of both
 /// belong to the transfer.
 ///
-/// The kernel's threads for software interrupts also count as threads of the transfer. If another
-/// program causes many software interrupts, it also uses processor time itself, and that time
-/// counts as other work.
+/// The kernel's threads for software interrupts also count as threads of the transfer. Another
+/// program may cause many software interrupts, but it also uses processor time itself, and that
+/// time counts as other work.
 fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     let machine = &end.machine;
     let busy = 1.0 - machine.idle_share? - machine.steal_share?;
@@ -102,8 +105,8 @@ fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     Some((busy * f64::from(machine.cpus?) - own).max(0.0))
 }
 
-/// Returns the worst contention of `run`: the affected end, the name of the counter that shows the
-/// contention, and the share of the time that was lost. Returns `None` if no known share exceeds
+/// Returns the largest loss of time by contention in `run`: the affected end, the name of the
+/// counter that shows it, and the lost share of the time. Returns `None` if no known share exceeds
 /// [`CONTENDED_SHARE`].
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
@@ -156,9 +159,9 @@ mod tests {
             RunEvidence { sender, ..RunEvidence::default() }
         };
         // The hypervisor withholds 6 % of the time, and the machine works 30 % of the time. In the
-        // first run, the transfer's thread has 5 of these 30 %, and so 1/6 of the withheld time: 1
-        // %, which is no contention. In the second run, it has 15 of the 30 %, and so half of the
-        // withheld time: 3 %.
+        // first run, the transfer's thread works 5 % of the time. This is 1/6 of the 30 %, so 1/6
+        // of the withheld time is its loss: 1 %, which is no contention. In the second run, the
+        // thread works 15 % of the time, so its loss is half of the withheld time: 3 %.
         assert_eq!(contention(&run(50_000_000)), None);
         let (end, name, share) = contention(&run(150_000_000)).unwrap();
         assert_eq!((end, name), (End::Sender, "steal_share"));
@@ -175,10 +178,10 @@ mod tests {
             RunEvidence { sender, ..RunEvidence::default() }
         };
         let stolen = |run| contention(&run).map(|(_, name, share)| (name, share));
-        // The thread loses at most as much time as it ran. In the first run it ran 1.5 % of the
-        // time, which is too little for contention, and in the second 3 %. In the third run, it ran
-        // 3 % too, but its 700 delayed wake-ups explain that loss. In the fourth, it ran 15 %, of
-        // which wake-ups explain at most 10 %, so 5 % remain.
+        // A thread is charged with at most as much lost time as it ran. In the first run it ran 1.5
+        // % of the time, which is too little for contention, and in the second 3 %. In the third
+        // run it also ran 3 %, but its 700 delayed wake-ups explain that loss. In the fourth run it
+        // ran 15 %. Wake-ups explain at most 10 % of the time, so 5 % remain.
         assert_eq!(stolen(run(0.13, 15, 0)), None);
         assert_eq!(stolen(run(0.13, 30, 0)), Some(("steal_share", 0.03)));
         assert_eq!(stolen(run(0.13, 30, 700)), None);
@@ -208,9 +211,9 @@ mod tests {
         // transfer's threads use 1.03 CPUs. Another program therefore takes 0.37 CPUs, which is
         // contention.
         assert!(contention(&run(0.3, [7, 7])).is_some());
-        // The transfer's threads leave 0.37 of the used CPUs to other threads. In this run, the
+        // In this run too, the transfer's threads leave 0.37 of the busy CPUs to other threads. The
         // kernel's threads for software interrupts take 0.25 of them. The remaining 0.12 CPUs are
-        // no contention.
+        // below the limit, so there is no contention.
         let mut interrupted = run(0.3, [7, 7]);
         for end in [&mut interrupted.sender, &mut interrupted.receiver] {
             end.machine.softirq_thread_nanos = Some(250_000_000);
@@ -239,16 +242,16 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // Two transfers over the loopback device, measured without other load: with small writes,
-        // then with a reader that discards received data. Their waits are no contention.
+        // Values measured in two transfers over the loopback device, without other load: with small
+        // writes, then with a reader that discards received data. Such waits are no contention.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
-        // Two other transfers, measured without other load: over a link of 25 Mb/s, then with
-        // pauses between writes. Their waits are no contention.
+        // Values measured in two other transfers, without other load: over a link of 25 Mb/s, then
+        // with pauses between writes. Such waits are no contention.
         woken(12, 1_745, None);
         woken(41, 8_623, None);
-        // Two transfers, measured while another program occupied the CPU half of the time. Their
-        // waits are contention.
+        // Values measured in two transfers while another program occupied the CPU half of the time.
+        // Such waits are contention.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));
     }

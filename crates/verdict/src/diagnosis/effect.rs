@@ -26,9 +26,9 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns the mean of several measured effects of one intervention. The mean ratio of rates is
-    /// geometric. Its interval shrinks with the square root of the number of effects. `all` must
-    /// not be empty.
+    /// Combines several measurements of one intervention's effect into their mean. The ratios of
+    /// rates are averaged geometrically, and the interval shrinks with the square root of the
+    /// number of measurements. `all` must not be empty.
     pub(super) fn mean(all: &[Self]) -> Self {
         let count = as_f64(all.len() as u64);
         let mean = |log: fn(&Self) -> f64| all.iter().map(log).sum::<f64>() / count;
@@ -56,14 +56,14 @@ impl Effect {
 }
 
 /// The losses of transfers with an intervention. If the TCP reports loss events, all losses within
-/// one round trip count as one, because they are not independent of each other. Otherwise every
+/// one round trip count as one, because one cause can produce them all. Otherwise every
 /// retransmitted segment counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
     /// The number of losses that occurred.
     pub count: f64,
-    /// The number of losses that these transfers would have at the loss rate of transfers without
-    /// the intervention.
+    /// The number of losses that would be expected without the intervention: the loss rate of
+    /// transfers without it, applied to as many segments.
     pub expected: f64,
 }
 
@@ -89,10 +89,11 @@ impl Losses {
 }
 
 /// Returns the probability that a Poisson variable with this mean is at most `count`. For a large
-/// mean, returns only 0, 0.5 or 1: a probability below 5 %, between 5 % and 95 %, or above 95 %.
+/// mean, the result is rounded, because it is only compared with 5 %: to 0 below 5 %, to 1 above 95
+/// %, and otherwise to 0.5.
 fn at_most(mean: f64, count: f64) -> f64 {
-    // Above this mean, the normal approximation is used, which is accurate there. The first term of
-    // the exact sum, exp(−mean), would soon underflow.
+    // Above this mean, the normal approximation is used, which is accurate there. The exact sum
+    // would fail for large means, because its first term, exp(−mean), would underflow.
     const LARGE: f64 = 500.0;
     if mean > LARGE {
         let deviations = (count + 0.5 - mean) / mean.sqrt();
@@ -110,8 +111,8 @@ fn at_most(mean: f64, count: f64) -> f64 {
 }
 
 /// The effect that a rule expects of an intervention. Each variant contains the intervention, and
-/// one or two bounds of a factor. The factor is the ratio of a quantity with the intervention to
-/// the quantity without it.
+/// one or two bounds of a factor: a quantity with the intervention divided by that quantity without
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
     /// The intervention multiplies the throughput by at least this factor.
@@ -119,16 +120,18 @@ pub enum Expectation {
     /// The intervention lowers the throughput: it multiplies the throughput by at most this factor,
     /// which is below 1.
     Lowers(Change, f64),
-    /// The intervention multiplies the throughput by a factor between these two.
+    /// The intervention hardly changes the throughput: it multiplies the throughput by a factor
+    /// between these two values.
     Keeps(Change, f64, f64),
     /// The intervention raises the throughput hardly or not at all: it multiplies the throughput by
     /// at most this factor, which is above 1.
     RaisesAtMost(Change, f64),
-    /// The intervention multiplies the loss rate by at most this factor.
+    /// The intervention avoids losses: it multiplies the loss rate by at most this factor.
     LossFalls(Change, f64),
-    /// The intervention multiplies the loss rate by at least this factor.
+    /// The intervention does not avoid losses: it multiplies the loss rate by at least this factor.
     LossStays(Change, f64),
-    /// The intervention multiplies the queueing delay by at most this factor.
+    /// The intervention shortens the queue: it multiplies the queueing delay by at most this
+    /// factor.
     QueueFalls(Change, f64),
 }
 
@@ -175,8 +178,8 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                // A wide interval also includes ratios far from 1, so it does not confirm that the
-                // rate stays.
+                // With a wide interval, the true ratio may be far from 1. The measured ratio then
+                // does not confirm that the rate stays.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)
@@ -189,9 +192,9 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses vanish almost entirely if the intervention removes their cause. They count as
-            // unchanged if the ratio of loss rates is at least `least`, and significantly above a
-            // quarter of `least`.
+            // If the intervention removes the cause of the losses, nearly all of them vanish. To
+            // count as unchanged, the ratio of loss rates must therefore only be at least `least`,
+            // and significantly above a quarter of `least`.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

@@ -11,12 +11,12 @@ pub enum End {
     Sender,
     /// The receiving end of the transfer.
     Receiver,
-    /// Both ends, because the figure combines counters of the sender and of the receiver.
+    /// Both ends: the figure combines a counter of the sender with one of the receiver.
     Both,
 }
 
 /// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1. A share of
-/// the duration refers to the observed part of the run.
+/// the duration is a share of the observed part of the run, which normally begins after slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     /// Processor time at the sender as a share of the duration. Of the writing thread and the
@@ -28,25 +28,26 @@ pub enum Figure {
     /// Share of the duration in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
     /// Mean amount of received data that the program has not read yet, as a share of the largest
-    /// advertised receive window.
+    /// receive window that was advertised.
     UnreadShare,
     /// Share of samples in which the send buffer is full and nearly all of its data is in flight.
     BufferFull,
     /// Share of samples in which there is no unsent data, and the program is not in `write`.
     OutOfData,
-    /// Share of the run in which the receiver's window limits the sender. The larger of two
-    /// measurements counts: the share of samples, and the share of time by the connection's
-    /// counter.
+    /// Share of the run in which the receiver's window limits the sender. Two measurements exist:
+    /// the share of samples, and the time by the connection's own counter. The larger one counts.
     WindowFull,
     /// Share of samples in which unsent data waits for the congestion window.
     CongestionWindowFull,
-    /// Share of samples in which unsent data waits although the receiver's window has room: for the
-    /// congestion window, pacing, a local queue or the processor.
+    /// Share of samples in which unsent data waits although the receiver's window has room. The
+    /// data then waits for the congestion window, for pacing, in a local queue or for the
+    /// processor.
     NetworkHolds,
     /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
     /// Number of losses since the connection was opened. If the TCP reports loss events, all losses
-    /// within one round trip count as one. Otherwise every retransmitted segment counts.
+    /// within one round trip are one event and count as one. Otherwise every retransmitted segment
+    /// counts.
     Losses,
     /// Number of acknowledged segments per second, if all acknowledged data was sent in full
     /// segments.
@@ -60,14 +61,15 @@ pub enum Figure {
     /// Ratio of the largest congestion window during the observed part of the run to the largest
     /// congestion window before it.
     WindowGrowth,
-    /// 1 if the congestion window stays below the slow start threshold, else 0.
+    /// 1 if the congestion window stays below the slow start threshold, so that slow start has not
+    /// ended; otherwise 0.
     SlowStart,
     /// Duration of the observed part of the run, in multiples of its mean round-trip time.
     RoundTrips,
     /// Ratio of the packets that the receiving machine dropped to the retransmitted segments.
     ReceiveDrops,
-    /// Share of the link's bit rate that is used, with framing. In the simulator, it includes other
-    /// transfers over the link.
+    /// Share of the link's bit rate that data and framing use. In the simulator, this includes
+    /// other transfers over the link.
     LinkShare,
 }
 
@@ -132,9 +134,10 @@ impl Figure {
         }
     }
 
-    /// Computes the figure of `run`. Returns `None` if a counter that the figure needs is absent,
-    /// and normally also if the figure is a ratio to 0. However, `Retransmitted` without sent
-    /// segments and `ReceiveDrops` without drops are 0.
+    /// Computes this figure from the counters of `run`. Returns `None` if a counter that the figure
+    /// needs is absent, and normally also if the figure would be a ratio to 0. There are two
+    /// exceptions, which are 0: `Retransmitted` if no segments were sent, and `ReceiveDrops` if no
+    /// packets were dropped.
     #[must_use]
     pub fn of(self, run: &RunEvidence) -> Option<f64> {
         let (sender, receiver) = (&run.sender, &run.receiver);
@@ -203,21 +206,20 @@ pub(super) fn busiest(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the share of the duration in which the program's thread is neither on a CPU nor in a
-/// call of `write` or `read`. Returns `None` if the share is unknown. Both times are subtracted
-/// although they overlap, because a call also uses processor time. The result is therefore a lower
-/// bound.
+/// call of `write` or `read`. Returns `None` if one of these two times is unknown. The result is a
+/// lower bound: a call also uses processor time, so the two times that are subtracted overlap.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;
     Some((1.0 - in_calls - on_cpu).max(0.0))
 }
 
-/// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
-/// segments. The drop counters of the machine include its other traffic.
+/// Returns the number of packets that the receiving machine dropped, divided by the number of
+/// retransmitted segments. The drop counters include other traffic of the machine.
 ///
-/// Without drops, the ratio is 0 even if nothing was retransmitted. The losses that a diagnosis
-/// explains may have occurred before the observed part of the run. Returns `None` if there are
-/// drops but no retransmissions, or if the receiver was not observed.
+/// Without drops, the ratio is 0 even if nothing was retransmitted. It then still shows that drops
+/// are not the cause of losses that occurred before the observed part of the run. Returns `None` if
+/// there are drops but no retransmissions, or if the receiver was not observed.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;

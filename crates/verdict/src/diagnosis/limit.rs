@@ -21,19 +21,19 @@ pub enum Limit {
     ReceiverCpu,
     /// The bit rate of a link or of a shaper on the path.
     LinkRate,
-    /// A queue on the path is too short: it overflows although the mean load is below the rate of
-    /// the link.
+    /// A queue on the path is too short: it overflows in bursts although the mean load is below the
+    /// rate of the link.
     QueueDrop,
     /// Packets are lost at random, regardless of the load of the path.
     RandomLoss,
     /// The receiving machine drops packets, for instance because its receive ring is full.
     ReceiveDrop,
-    /// The receive window stays smaller than the receive buffer allows, because of a route's
-    /// metric, or because the connection has no window scaling.
+    /// The receive window stays smaller than the receive buffer allows. The cause is a metric of
+    /// the route, or a connection without window scaling.
     RouteWindow,
-    /// Packets larger than the path MTU are lost without an ICMP message.
+    /// Packets larger than the path MTU are lost, and no ICMP message tells the sender.
     PathMtu,
-    /// The congestion window does not grow although no packets are lost or queued.
+    /// The congestion window does not grow, although no packets are lost and none wait in queues.
     CongestionWindow,
     /// The transfer lasts too few round trips: its congestion window is still growing at the end.
     RoundTrip,

@@ -1,14 +1,15 @@
 //! The diagnosis of one path: a search for the factor that limits its throughput.
 //!
-//! An intervention is a deliberate change of one property of the path for a run.
+//! An intervention is a deliberate change of one property of the path for one run.
 //! [`Diagnosis::next_run`] returns the runs to make one by one, and [`Diagnosis::add`] takes their
 //! evidence. The first run has no intervention, and its counters give each rule of [`rules`] a
-//! score. The interventions of the best rules are then tried, in alternation with further runs
-//! without intervention. The spread of the runs without intervention determines the uncertainty of
-//! every effect.
+//! score. The interventions that the rules with the highest scores need are then tried. Between
+//! them, runs without intervention are repeated; the spread of their rates determines the
+//! uncertainty of every effect.
 //!
-//! A limit is named only if its rule fits, no intervention refutes it, and no other limit fits as
-//! well. Interventions must also confirm the limit, unless counters suffice as its proof.
+//! A limit is named only if the counters fit its rule, no intervention refutes it, and no other
+//! limit fits about as well. Interventions must also confirm the limit, unless its rule accepts
+//! counters alone as proof.
 
 mod contention;
 mod effect;

@@ -11,18 +11,18 @@ use linerate_evidence::{Change, RunEvidence};
 pub struct Rule {
     /// The limit that the rule recognises.
     pub limit: Limit,
-    /// Conditions that must all hold. If the figure of a condition is absent, the rule does not
-    /// apply.
+    /// Conditions that must all hold for the rule to apply. The rule does not apply either if the
+    /// figure of a condition is absent.
     pub conditions: &'static [Condition],
-    /// Groups of alternative expectations. In each group, only one expectation counts: the first
-    /// one whose intervention can be tested.
+    /// Groups of alternative expectations. In each group, only the first expectation whose
+    /// intervention is possible counts.
     pub expectations: &'static [&'static [Expectation]],
     /// The evidence that is sufficient to name the limit.
     pub proof: Proof,
 }
 
-/// The evidence that is sufficient to name the limit of a rule. A refuted expectation always rules
-/// the limit out.
+/// The evidence that is sufficient to name the limit of a rule, provided that no expectation is
+/// refuted. A refuted expectation always rules the limit out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The conditions hold.
@@ -38,14 +38,14 @@ pub enum Proof {
 pub struct Condition {
     /// The figure that is compared with the threshold.
     pub figure: Figure,
-    /// The threshold, with a transition in which the condition holds partly.
+    /// The threshold, with a range of values around it in which the condition holds partly.
     pub bound: Bound,
     /// The reason for the threshold, as a verdict shows it.
     pub source: &'static str,
 }
 
-/// A threshold with a transition. Over the transition, the score of a condition changes linearly
-/// from 0 to 1, or from 1 to 0.
+/// A threshold with a transition between two values. Between them, the score of a condition changes
+/// linearly from 0 to 1, or from 1 to 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The score is 0 up to the first value, and 1 from the second value upwards.
@@ -76,8 +76,8 @@ impl Bound {
 }
 
 impl Rule {
-    /// Returns the score of `plain`, a run without intervention: the lowest score of all
-    /// conditions, between 0 and 1. Returns `None` if a figure is absent.
+    /// Returns how well the counters of `plain`, a run without intervention, fit the rule: the
+    /// lowest score of all its conditions, between 0 and 1. Returns `None` if a figure is absent.
     #[must_use]
     pub fn score(&self, plain: &RunEvidence) -> Option<f64> {
         self.conditions.iter().try_fold(1.0_f64, |least, condition| {
@@ -110,10 +110,9 @@ const GROWING: &str = "a receive window that grows, too, limits the transfer par
 const SETTLED: &str = "the windows of a transfer still grow in its first round trips";
 const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
-/// Minimum ratio of the rate with pacing to the rate without pacing, if the link is the limit and
-/// the sender is paced at 90 % of the estimated link rate. It is below 0.9 because the link rate
-/// may be underestimated: on a lossy link, it is estimated from the peak delivery rate of a short
-/// run, which may be a fifth too low.
+/// Minimum ratio of the rate with pacing to the rate without it, if the link is the limit. The
+/// sender is paced at 90 % of the estimated link rate, but the estimate can be too low. On a lossy
+/// link, it is the peak delivery rate of a short run, which may be a fifth too low.
 const PACED_LEAST: f64 = 0.72;
 
 /// Conditions under which a queue on the path may be too short.
@@ -168,18 +167,18 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::SendBufferLarger, 1.2),
                 Expectation::Lowers(Change::SendBufferHalved, 0.75),
             ],
-            // On a path with a short round trip, copying by the reader takes a considerable part of
-            // the round-trip time. A reader that discards the data without copying then raises the
-            // rate even if the send buffer is the limit. A factor of up to 1.7 is therefore
-            // allowed.
+            // On a path with a short round trip, the time in which the reader copies data is a
+            // considerable part of the round-trip time. If the reader discards the data without
+            // copying, the rate therefore rises even if the send buffer is the limit. A factor of
+            // up to 1.7 is allowed.
             &[Expectation::RaisesAtMost(Change::Discard, 1.7)],
         ],
         proof: Proof::First,
     },
-    // If the send buffer is full, the Nagle algorithm may hold back the last partial segment in it.
-    // Linux and linerate then do not count the time as limited by the send buffer. This rule
-    // therefore does not require a full buffer. Its proof is that a larger send buffer raises the
-    // rate.
+    // The Nagle algorithm may hold back the last partial segment of a full send buffer. Linux and
+    // linerate then do not count the time as limited by the send buffer. This rule therefore does
+    // not require that samples show a full buffer. Its proof is that a larger send buffer raises
+    // the rate.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -210,17 +209,17 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::ReceiveBufferLarger, 1.2),
                 Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
             ],
-            // A kernel that tunes its receive buffer keeps the buffer small for a slow reader, so a
-            // small buffer is no proof. If the rate rises when the reader discards the data instead
-            // of copying it, the reader is the limit.
+            // A small receive buffer alone is no proof, because a kernel that tunes its buffers
+            // keeps the receive buffer small for a slow reader. If the rate rises when the reader
+            // discards the data instead of copying it, the reader is the limit, and not the buffer.
             &[Expectation::RaisesAtMost(Change::Discard, 1.15)],
         ],
         proof: Proof::First,
     },
     // On a path with a short round trip, a read takes about as long as the round trip. A small
     // receive buffer then contains unread data most of the time, even if the reader is fast. This
-    // rule therefore has no condition on unread data, and requires that all interventions confirm
-    // it.
+    // rule therefore has no condition on unread data. To make up for it, all interventions must
+    // confirm the limit.
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
@@ -263,11 +262,11 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // Another rule for this limit requires a reading thread that leaves its CPU idle. This rule
-    // also admits a thread that uses its CPU for half of the time or more. If such a thread
-    // discards data, it no longer copies, so the rate rises even if the receive buffer is the
-    // limit: by a factor of up to 1.45. Only a factor of 1.5 therefore proves that the reader is
-    // the limit. The rule expects nothing of a larger receive buffer, because it would also help a
+    // Another rule for a slow reader requires that the reading thread leaves its CPU idle. This
+    // rule also admits a thread that uses its CPU for half of the time or more. If such a thread
+    // discards the data, it saves the time of copying. The rate then rises by a factor of up to
+    // 1.45 even if the receive buffer is the limit. Only a factor of 1.5 proves that the reader is
+    // the limit. The rule expects nothing of a larger receive buffer, because it also helps a
     // reader that pauses.
     Rule {
         limit: Limit::Reader,
@@ -310,14 +309,15 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If a larger send buffer then gives the transfer a
-            // larger part of the link, the limit is the send buffer, not the link.
+            // Other traffic may fill the link. If a larger send buffer then raises the transfer's
+            // share of the link, the limit is the send buffer, not the link.
             &[Expectation::Keeps(Change::SendBufferLarger, 0.85, 1.15)],
         ],
         proof: Proof::Counters,
     },
-    // A link that limits the transfer has a standing queue, which lengthens the round-trip time.
-    // The queue becomes empty only when the sender slows down.
+    // A link that limits the transfer has a standing queue, which lengthens the round-trip time. If
+    // the sender slows down below the rate of the link, the queue becomes empty. The rule looks for
+    // both effects.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -330,15 +330,16 @@ pub const RULES: &[Rule] = &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // A full queue drops fewer packets when the sender slows down. If the loss rate
-            // increases nevertheless, the losses have a cause other than the link.
+            // If a full queue of the link causes the losses, pacing reduces the loss rate. If the
+            // loss rate increases nevertheless, the losses have another cause.
             &[Expectation::LossFalls(Change::Paced, 1.0)],
         ],
         proof: Proof::First,
     },
-    // A full send buffer may have the link as its cause. If the buffer is larger than the path
+    // A full send buffer may be a consequence of a slow link. If the buffer is larger than the path
     // needs, its data waits in a queue on the path. A larger buffer only makes that queue longer.
-    // Pacing must therefore shorten the queue, and the size of the buffer must not matter.
+    // This rule therefore requires two effects: pacing shortens the queue, and the size of the
+    // buffer does not affect the rate.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -356,8 +357,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // In a simulated network, the link can be made faster. If that raises the rate, the link is the
-    // limit.
+    // In a simulated network, the link itself can be made faster. If that raises the rate, the link
+    // is the limit, and no other proof is needed.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -367,9 +368,10 @@ pub const RULES: &[Rule] = &[
         expectations: &[&[Expectation::Raises(Change::LinkFaster, 1.1)]],
         proof: Proof::First,
     },
-    // A full receive window may have the link as its cause. If the window is larger than the path
-    // needs, its data waits in a queue on the path. A larger window only makes that queue longer.
-    // Pacing must therefore shorten the queue, and the size of the receive buffer must not matter.
+    // A full receive window may be a consequence of a slow link. If the window is larger than the
+    // path needs, its data waits in a queue on the path. A larger window only makes that queue
+    // longer. This rule therefore requires two effects: pacing shortens the queue, and the size of
+    // the receive buffer does not affect the rate.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -391,8 +393,8 @@ pub const RULES: &[Rule] = &[
     },
     // Losses that pacing avoids come either from a policer at the rate of the link, or from a short
     // queue. Behind a short queue, pacing also raises the rate; behind a policer, it does not. No
-    // single effect distinguishes the two causes reliably, so this rule requires all its
-    // expectations to be confirmed.
+    // single effect distinguishes the two causes reliably, so all expectations of this rule must be
+    // confirmed.
     Rule {
         limit: Limit::LinkRate,
         conditions: POLICED,
@@ -404,9 +406,10 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // On a path with a short round trip, bursts that the policer lets pass raise the peak delivery
-    // rate far above the policed rate. Pacing at 90 % of that peak then does not avoid the losses.
-    // The throughput is close to the policed rate, so pacing at half of the throughput avoids them.
+    // On a path with a short round trip, the policer lets bursts pass, which raise the peak
+    // delivery rate far above the policed rate. Pacing at 90 % of that peak then does not avoid the
+    // losses. The throughput is close to the policed rate, so pacing at half of the throughput
+    // avoids them.
     Rule {
         limit: Limit::LinkRate,
         conditions: POLICED,
@@ -417,8 +420,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Pacing at 90 % of the peak delivery rate keeps nearly the rate of the link, but avoids
-    // bursts. If the losses vanish and the rate rises, the queue was only too short for bursts.
+    // Pacing at 90 % of the peak delivery rate uses most of the link's rate, but avoids bursts. If
+    // the losses then vanish and the rate rises, the queue was too short for bursts.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -429,8 +432,9 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // A queue that is far too short also keeps the congestion window small. The peak delivery rate
-    // is then below the rate of the link, so pacing is tried at twice the throughput, too. If the
-    // losses become fewer at that rate, they are neither random nor those of a policer.
+    // is then below the rate of the link, so pacing at 90 % of it proves little. This rule
+    // therefore uses pacing at twice the throughput. If the losses become fewer at that rate, they
+    // are neither random nor caused by a policer.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -441,9 +445,9 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // In a simulated network, the queues can be made longer, which shows whether their length is
-    // the limit. The rate alone proves nothing: it also rises if the transfer takes a larger part
-    // of a full link from another transfer. A longer queue must therefore lower the loss rate, too.
+    // In a simulated network, the queues themselves can be made longer. A higher rate alone does
+    // not prove that they were too short. It also rises if the transfer takes a larger part of a
+    // full link from another transfer. A longer queue must therefore also lower the loss rate.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -453,8 +457,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that continue if the sender is paced at half of the throughput are random, because
-    // neither a queue nor a policer would drop packets at that rate.
+    // At half of the throughput, neither a queue nor a policer drops packets. Losses that continue
+    // when the sender is paced at this rate are therefore random.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[
@@ -467,8 +471,9 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // On a path with a short round trip, data and acknowledgements wait for processors and for
-    // other segments of a batch. A high ratio of the mean to the shortest round-trip time is then
-    // no sign of a queue, so this rule has no condition on that ratio.
+    // other segments of a batch. These waits also raise the mean round-trip time above the shortest
+    // one. The ratio of the two then does not indicate a queue, so this rule has no condition on
+    // it.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

@@ -13,10 +13,10 @@ use linerate_evidence::{Change, RunEvidence};
 const FIRST_ATTEMPTS: usize = 3;
 /// Number of contended runs at which the diagnosis ends.
 const MAX_CONTENDED: usize = 5;
-/// Number of runs that show the effect of an intervention, after which no further intervention is
-/// tried.
+/// Maximum number of runs with an intervention. After them, no further intervention is tried.
+/// Contended runs count only if an effect is computed from them.
 const MAX_CHANGES: usize = 12;
-/// Maximum number of runs that show the effect of one intervention.
+/// Maximum number of runs with one intervention, if its effect remains unclear.
 const MAX_REPEATS: usize = 3;
 /// Minimum score of a rule for its interventions to be tried.
 const MIN_TRIED_SCORE: f64 = 0.05;
@@ -25,14 +25,14 @@ const MIN_CONFIDENCE: f64 = 0.3;
 /// Minimum difference between the confidence in the named limit and the confidence in the second
 /// most likely limit.
 const MIN_LEAD: f64 = 0.2;
-/// Minimum relative half-width of an effect's interval, because clocks and scheduling are inexact
-/// even if runs hardly differ.
+/// Minimum relative half-width of an effect's interval. Even if the rates of runs hardly differ,
+/// inexact clocks and scheduling leave this uncertainty.
 const MIN_WIDTH: f64 = 0.03;
-/// Relative half-width of an effect's interval while at most one run without intervention has
-/// followed the first run. A single run shows no spread.
+/// Relative half-width of an effect's interval while fewer than two runs without intervention have
+/// followed the first run. One run does not show how much rates scatter.
 const UNKNOWN_WIDTH: f64 = 0.25;
-/// Maximum ratio of rates that is reported as an effect. It is also reported if data arrived only
-/// with the intervention, so that the ratio is infinite.
+/// Maximum ratio of rates that is reported as an effect. It stands for an infinite ratio if data
+/// arrived with the intervention but none without it.
 const MAX_RATIO: f64 = 1_000.0;
 /// Half-width of an interval, in standard deviations of the difference between two runs.
 const WIDTH: f64 = 2.0;
@@ -42,20 +42,22 @@ const WIDTH: f64 = 2.0;
 pub enum NextRun {
     /// The first run. It has no intervention, and is at least as long as all other runs.
     First,
-    /// A further run without an intervention. The runs with an intervention before and after it are
-    /// compared with it.
+    /// A further run without an intervention, with which the interventions before and after it are
+    /// compared.
     Plain,
     /// A run with the given intervention.
     Changed(Change),
 }
 
-/// The state of a diagnosis: its runs so far.
+/// The state of a diagnosis: the evidence of its runs so far, from which the next run and the
+/// verdict are derived.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// The first run. The effects of interventions on the rate are not computed from it, because
-    /// slow start is a smaller part of this longer transfer.
+    /// The first run without contention. It is longer than later runs, so slow start is a smaller
+    /// part of it, and its rate is not comparable. Effects on the rate are therefore computed from
+    /// the other runs without intervention.
     first: Option<RunEvidence>,
-    /// Further uncontended runs without intervention, each with its position among all runs.
+    /// Later uncontended runs without intervention, each with its position among all runs.
     plain: Vec<(usize, RunEvidence)>,
     /// Runs with an intervention from which effects are computed: uncontended runs, and those
     /// contended runs that were faster than every run without an intervention.
@@ -67,7 +69,7 @@ pub struct Diagnosis {
     impossible: Vec<Change>,
     /// All contended runs, with or without an intervention.
     contended: Vec<RunEvidence>,
-    /// Is the next run the second attempt at the previous run, which was contended?
+    /// Was the previous run a contended first attempt? The next run then repeats it.
     is_repeat: bool,
     /// Number of all runs so far, including contended runs.
     runs: usize,
@@ -86,8 +88,8 @@ struct ChangedRun {
     is_contended: bool,
 }
 
-/// A rule, with its score and the results of its groups of expectations. The result of a group is
-/// that of the first expectation in it whose intervention has not been given up.
+/// A rule with its score, and the results of its groups of expectations. In each group, the first
+/// expectation whose intervention has not been given up gives the result.
 struct Judged {
     rule: &'static Rule,
     score: f64,
@@ -96,7 +98,7 @@ struct Judged {
     is_first_confirmed: bool,
     /// Number of refuted groups of expectations.
     refuted: usize,
-    /// Number of groups of expectations that must be confirmed for full confidence.
+    /// Number of groups of expectations that would all have to be confirmed for full confidence.
     expected: usize,
 }
 
@@ -119,9 +121,9 @@ impl Diagnosis {
         let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|run| run.place);
         let change = self.wanted();
-        // The effect of an intervention is relative to two runs without an intervention, one before
-        // and one after it. A run without an intervention is therefore due before the first
-        // intervention, and after each one.
+        // The rate with an intervention is compared with two runs without one: the nearest before
+        // it and the nearest after it. A run without an intervention is therefore due before the
+        // first intervention, and after each one.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -173,9 +175,9 @@ impl Diagnosis {
     }
 
     /// Adds the second contended attempt at a run with an intervention. Contention only slows a
-    /// transfer down. So if this run is faster than every run without an intervention, the
-    /// intervention raises the rate by at least this much. Otherwise the run proves nothing, and
-    /// the intervention is given up.
+    /// transfer down. If this run is nevertheless faster than every run without an intervention,
+    /// the intervention raises the rate by at least the observed ratio. Otherwise the run proves
+    /// nothing, and the intervention is given up.
     fn add_contended(&mut self, change: Change, evidence: RunEvidence) {
         if self.all_plain().all(|plain| plain.bytes_per_second < evidence.bytes_per_second) {
             let place = self.runs;
@@ -185,7 +187,8 @@ impl Diagnosis {
         }
     }
 
-    /// Has the first run lost segments? Further runs must then be long enough to compare losses.
+    /// Has the first run lost segments? If so, all later runs must be long enough to compare loss
+    /// rates.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         let lost = |run: &RunEvidence| Figure::Losses.of(run);
@@ -197,9 +200,9 @@ impl Diagnosis {
         self.is_out_of_time = true;
     }
 
-    /// Returns the next intervention to try; `None` if no further one is needed or allowed. Untried
-    /// interventions come first, those of the rules with the best scores before others. When all
-    /// have been tried and no limit can be named, interventions with an unclear effect are
+    /// Returns the next intervention to try; `None` if no further one is needed or allowed.
+    /// Interventions that have not been tried come first, in the order of the scores of their
+    /// rules. After that, if no limit can be named yet, interventions with an unclear effect are
     /// repeated.
     fn wanted(&self) -> Option<Change> {
         if self.changed.len() >= MAX_CHANGES {
@@ -231,7 +234,8 @@ impl Diagnosis {
         })
     }
 
-    /// Returns the rules that fit the first run, with the results of their expectations.
+    /// Returns the rules whose conditions the first run meets at least partly, with the results of
+    /// their expectations.
     fn judged(&self) -> Vec<Judged> {
         let Some(plain) = &self.first else { return Vec::new() };
         let effects = self.effects();
@@ -255,9 +259,9 @@ impl Diagnosis {
         let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
         let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
-        // If counters are sufficient proof of the limit, interventions that were given up must not
-        // reduce the confidence. Only groups with an intervention that was not given up are
-        // therefore expected to be confirmed.
+        // If the rule accepts counters as proof, interventions that were given up must not reduce
+        // the confidence. Groups that contain only such interventions are therefore not counted as
+        // expected.
         let is_possible =
             |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
         let expected = match rule.proof {
@@ -267,8 +271,8 @@ impl Diagnosis {
         Judged { rule, score, confirmed, is_first_confirmed, refuted, expected }
     }
 
-    /// Returns the effect of each intervention that was tried. The rate is compared with two runs
-    /// without an intervention: the last one before it and the first one after it.
+    /// Returns the effect of each intervention that was tried. Its rate is compared with the mean
+    /// rate of the nearest run without an intervention before it and the nearest one after it.
     fn effects(&self) -> Vec<Effect> {
         let width = self.width();
         let effect = |changed: &ChangedRun| {
@@ -324,8 +328,9 @@ impl Diagnosis {
     }
 
     /// Compares the losses of `run` with those of all runs without an intervention. Returns `None`
-    /// if the latter have no losses, or if a counter is absent. The counters include the start of
-    /// each connection, because the observed part of a short run has too few losses to compare.
+    /// if the runs without an intervention have no losses, or if a counter is absent. The counters
+    /// also cover the time before the observed part, because the observed part of a short run has
+    /// too few losses to compare.
     fn losses(&self, run: &RunEvidence) -> Option<Losses> {
         let of = |run: &RunEvidence| {
             let connection = &run.sender.connection;
@@ -356,8 +361,9 @@ impl Diagnosis {
         (plain > 0.0).then_some((delay(run)? / plain).max(0.0))
     }
 
-    /// Returns the relative half-width of an effect's interval. It is computed from the spread of
-    /// the runs without an intervention, except the first run, which is longer.
+    /// Returns the relative half-width of an effect's interval. It is computed from how much the
+    /// runs without an intervention differ in rate. The first run is excluded, because it is
+    /// longer.
     fn width(&self) -> f64 {
         if self.plain.len() < 2 {
             return UNKNOWN_WIDTH;
@@ -366,8 +372,9 @@ impl Diagnosis {
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len() - 1);
-        // An effect compares one run with the mean of two others. The variance of the difference is
-        // the sum of their variances: 1 + 1/2 times that of a single run.
+        // An effect compares one run with the mean of two others. Variances add up: that of a
+        // single run, plus half of it for the mean of two runs. The sum is 1.5 times the variance
+        // of a run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }
@@ -383,8 +390,9 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // The verdict is less certain if another limit is nearly as likely. That limit is looked up
-        // here. Other rules for the named limit are skipped, because they do not compete with it.
+        // The rival is the most likely limit other than the named one. The verdict is less certain
+        // if the rival is nearly as likely. Other rules for the named limit support it and are no
+        // rivals.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -412,8 +420,8 @@ impl Diagnosis {
         }
     }
 
-    /// Returns the verdict of a diagnosis that proved no limit: `Limit::Contended` if contention
-    /// ended the diagnosis, else `Limit::NotIdentified`.
+    /// Returns the verdict of a diagnosis that can name no limit of the path: `Limit::Contended` if
+    /// contention ended the diagnosis, otherwise `Limit::NotIdentified`.
     fn not_identified(&self, plain: &RunEvidence) -> Verdict {
         if self.contended.len() >= MAX_CONTENDED {
             return self.contended_verdict();
@@ -483,15 +491,15 @@ impl Judged {
         if self.refuted > 0 || !is_proved {
             return None;
         }
-        // `unclear` is the fraction of expectations that are not confirmed. If none is confirmed,
+        // `unclear` is the fraction of expected confirmations that are missing. If all are missing,
         // the confidence is half of the score.
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }
 }
 
-/// Is the effect only a lower bound? It is if the runs with the intervention were contended, or if
-/// no data arrived without it.
+/// Is the effect only a lower bound of the true effect? It is if the runs with the intervention
+/// were contended, or if no data arrived without the intervention.
 const fn is_lower_bound(effect: &Effect) -> bool {
     effect.high >= MAX_RATIO
 }

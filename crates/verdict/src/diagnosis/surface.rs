@@ -1,5 +1,5 @@
-//! The limit of one cell of a sweep, determined by the rules of a diagnosis. The effects of other
-//! buffer sizes, which other cells show, take the place of interventions.
+//! The limit of one cell of a sweep, determined by the rules of a diagnosis. A sweep makes no
+//! interventions. In their place, other cells show the effects of other buffer sizes.
 
 use super::effect::{Effect, Outcome};
 use super::figure::Figure;
@@ -9,12 +9,13 @@ use linerate_evidence::RunEvidence;
 
 /// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum difference between the confidence in the most likely limit and the confidence in any
-/// other limit. With a smaller difference, no limit is named.
+/// Minimum lead of the most likely limit: the confidence in it minus the confidence in any other
+/// limit. With a smaller lead, no limit is named.
 const MIN_LEAD: f64 = 0.2;
 
-/// Returns the limit of a cell; `None` if the rules do not identify a limit. `plain` holds the
-/// counters of the cell, and `effects` the effects of other buffer sizes on its rate.
+/// Returns the limit of a cell; `None` if the rules do not identify a limit. `plain` contains the
+/// counters of the cell. `effects` are the effects of larger and smaller buffers on its rate, as
+/// other cells show them.
 pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     let mut found: Vec<(Limit, f64)> = RULES
         .iter()
@@ -29,7 +30,7 @@ pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
 /// Returns the confidence in the limit of `rule`, between 0 and 1. Returns `None` in these cases:
 ///
 /// - An effect refutes the limit.
-/// - The proof that the rule requires is incomplete.
+/// - The effects do not confirm the expectations that the rule requires as proof.
 /// - The counters of the cell do not fit the rule, or a figure of the rule is absent.
 fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
     let score = score(rule, plain)?;
@@ -46,9 +47,9 @@ fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f6
         Proof::First => outcomes.first().is_some_and(is_confirmed),
         Proof::All => outcomes.iter().all(is_confirmed),
     };
-    // A sweep changes only buffers, so the effects of all other interventions are unknown. For a
-    // rule about a buffer, they are left out. For other rules, they count as unclear, which reduces
-    // the confidence.
+    // A sweep changes only buffers, so the effects of all other interventions are unknown. A rule
+    // about a buffer ignores expectations of unknown effects. In any other rule, they count as
+    // unclear, which reduces the confidence.
     let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
         outcomes.into_iter().flatten().collect()
     } else {
@@ -70,9 +71,10 @@ const fn is_of_buffer(rule: &Rule) -> bool {
 /// Returns the score of a cell, between 0 and 1: how well its counters meet the conditions of
 /// `rule`. Returns `None` if a figure is absent.
 ///
-/// For rules about buffers, absent figures and busy processors are ignored. The measured effect of
-/// another buffer size is stronger evidence than a counter. A busy processor does not exclude a
-/// buffer as the limit: it may be busy with polling or with small windows.
+/// For rules about buffers, conditions about busy processors and conditions with absent figures are
+/// ignored, for two reasons. The measured effect of another buffer size is stronger evidence than a
+/// counter. A processor that is busy with polling or with small windows does not exclude a buffer
+/// as the limit.
 fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
     if !is_of_buffer(rule) {
         return rule.score(plain);

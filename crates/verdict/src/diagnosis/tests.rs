@@ -11,8 +11,8 @@ use linerate_evidence::{
 struct Figures {
     /// Throughput in bytes per second.
     rate: f64,
-    /// Shares of samples for each state of the sender: buffer full, out of data, window full,
-    /// congestion window full, and held back by pacing or a local queue.
+    /// Shares of samples in which the sender was in each state: buffer full, out of data, window
+    /// full, congestion window full, and held back by pacing or a local queue.
     states: [f64; 5],
     /// Processor time of the sender and of the receiver, as shares of the duration.
     cpu: [f64; 2],
@@ -24,19 +24,20 @@ struct Figures {
     timeouts: u64,
     /// Ratio of the mean round-trip time to the shortest round-trip time.
     round_trip_ratio: f64,
-    /// Ratio of the largest congestion window of the observed part to that of the first half of the
-    /// run.
+    /// Ratio of the largest congestion window in the observed part of the run to the largest one
+    /// before it.
     growth: f64,
     slow_start: bool,
-    /// Duration of the run in mean round-trip times.
+    /// Duration of the run, in multiples of the mean round-trip time.
     round_trips: f64,
     /// Number of packets that the receiving machine dropped.
     dropped: u64,
-    /// Time for which a thread of each end waited for a CPU, as a share of the duration.
+    /// Time for which a thread at each end was ready to run but waited for a CPU, as a share of the
+    /// duration.
     waited: f64,
 }
 
-/// The figures of a run without any sign of a limit.
+/// The figures of a run that shows no sign of any limit. Tests change single figures.
 const PLAIN: Figures = Figures {
     rate: 1e6,
     states: [0.0; 5],
@@ -116,8 +117,8 @@ impl Figures {
 
 /// Returns the verdict on a made-up path. Runs without an intervention have the figures `plain`.
 /// Each element of `effects` gives an intervention, the factor by which it multiplies the rate, and
-/// the number of segments lost in its runs. Interventions in `impossible` cannot be made, and all
-/// others have no effect.
+/// the number of segments lost in its runs. Interventions in `impossible` cannot be made. All other
+/// interventions have no effect.
 fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     let mut runs = 0;
@@ -132,8 +133,8 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
                 let (ratio, lost) =
                     known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
                 // A sender that is paced below the rate of the path leaves no queue on the path.
-                // The mean round-trip time then falls to the shortest one, and more round trips fit
-                // into the run.
+                // The mean round-trip time then equals the shortest one. Because it is shorter,
+                // more round trips fit into the run.
                 let is_slower = change == Change::Paced && ratio < 1.0;
                 let changed = Figures { rate: plain.rate * ratio, lost, ..plain };
                 let changed = if is_slower {
@@ -211,8 +212,8 @@ fn each_limit_is_named_from_its_numbers() {
         ),
     ] {
         let verdict = match limit {
-            // A factor cannot describe the effect of smaller packets, because the rate without them
-            // is zero.
+            // The effect of smaller packets cannot be given as a factor for `diagnose`, because no
+            // data arrives without them. `black_hole` is used for this limit.
             Limit::PathMtu => black_hole(plain),
             _ => diagnose(plain, &effects, &[LargerWrites, SenderCpuFaster, ReceiverCpuFaster]),
         };
@@ -225,8 +226,8 @@ fn each_limit_is_named_from_its_numbers() {
     }
 }
 
-// The figures of this test were measured with the kernel's TCP over the loopback device, on an idle
-// machine with two CPUs.
+// The figures in this test are not made up. They were measured with the kernel's TCP over the
+// loopback device, on an idle machine with two CPUs.
 #[test]
 fn a_busy_thread_is_named_from_measured_figures() {
     const NOT_REAL: [Change; 3] =
@@ -251,8 +252,9 @@ fn a_busy_thread_is_named_from_measured_figures() {
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::LargerWrites, 7.44, 0)], &NOT_REAL[..]),
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::Discard, 1.02, 0)], &large),
         (Limit::ReceiverCpu, reads_of_64_bytes, &[(Change::Discard, 21.1, 0)], &NOT_REAL),
-        // Both CPUs are full. Only the intervention that lets the reader discard data shows whether
-        // the receiver's CPU is the limit.
+        // The CPUs of both ends are fully used, so the counters do not tell which one is the limit.
+        // Only the intervention that lets the reader discard data shows whether the receiver's CPU
+        // is the limit.
         (Limit::ReceiverCpu, both, &[(Change::Discard, 1.5, 0)], &large),
         (Limit::NotIdentified, both, &[(Change::Discard, 1.0, 0)], &large),
     ] {
@@ -261,8 +263,8 @@ fn a_busy_thread_is_named_from_measured_figures() {
     }
 }
 
-/// Returns the verdict on a made-up path that drops every segment larger than those of the
-/// intervention [`Change::SmallerPackets`]. Runs without this intervention have the figures
+/// Returns the verdict on a made-up path that drops all segments except the small ones of the
+/// intervention [`Change::SmallerPackets`]. Without this intervention, runs have the figures
 /// `plain`.
 fn black_hole(plain: Figures) -> Verdict {
     let mut diagnosis = Diagnosis::new();
@@ -335,8 +337,8 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     }
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // The first attempt at the first run is contended, and all later runs are not. Since the first
-    // run may be repeated, this does not affect the verdict.
+    // The first attempt at the first run is contended, and all later runs are uncontended. The
+    // diagnosis repeats the first run, so the contended attempt does not affect the verdict.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(busy.run()));
     let idle = Figures { waited: 0.0, ..busy };
@@ -380,12 +382,13 @@ fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rat
     let plain = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
     let none = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.9, 0)];
     assert_eq!(diagnose(plain, &none, &[]).limit, Limit::QueueDrop);
-    // Paced at twice the rate, the sender loses more packets, as it would behind a policer. Behind
-    // a queue that is far too short, it would lose fewer. So the queue is not the limit.
+    // When paced at twice the throughput, the sender loses more packets, as it would behind a
+    // policer. If a far too short queue were the limit, it would lose fewer. So the queue is not
+    // the limit.
     let more = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.0, 2_000)];
     assert_ne!(diagnose(plain, &more, &[]).limit, Limit::QueueDrop);
-    // Paced at twice the rate, the sender loses as many packets as before, because the losses are
-    // random. So the queue is not the limit.
+    // When paced at twice the throughput, the sender loses as many packets as without pacing,
+    // because the losses are random. So the queue is not the limit.
     let stay = [(Change::Paced, 1.0, 1_000), (Change::PacedAtTwice, 1.2, 1_000)];
     assert_ne!(diagnose(plain, &stay, &[]).limit, Limit::QueueDrop);
 }
@@ -404,8 +407,8 @@ fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
 fn a_simulated_link_is_named_by_the_gain_of_a_faster_one() {
     let queued =
         Figures { states: CONGESTION, lost: 1_000, round_trip_ratio: 5.0, timeouts: 2, ..PLAIN };
-    // Several interventions show whether the link is the limit. On this path, only a faster link is
-    // possible, but not pacing, a second connection or smaller packets.
+    // Several interventions can show whether the link is the limit. On this path, only one of them
+    // is possible: a faster link.
     let impossible = [
         Change::Paced,
         Change::PacedAtHalf,
@@ -454,8 +457,8 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
     let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
-    // Other traffic may fill the queue of the link. A larger send buffer raises the rate here, so
-    // the send buffer is the limit, and not the link.
+    // The figures suggest that the link is the limit, but other traffic may have filled its queue.
+    // A larger send buffer raises the rate here, so the send buffer is the limit, and not the link.
     let gains = [(Change::SendBufferLarger, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
 }
@@ -498,17 +501,18 @@ fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
         ]
     };
     assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
-    // A second connection raises the rate here, so the first one did not fill the link. The losses
-    // then come from a short queue, which keeps the link partly idle, and the link is not the
-    // limit.
+    // In this case, a second connection raises the rate, so the first one did not fill the link.
+    // The losses then come from a queue that is too short and keeps the link partly idle. The link
+    // is not the limit.
     assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
 }
 
 #[test]
 fn losses_at_a_policed_peak_are_not_random() {
     // A policer lets bursts pass faster than its rate, so the peak delivery rate exceeds the
-    // policed rate. Pacing at 90 % of the peak then still exceeds it, and does not avoid the
-    // losses.
+    // policed rate. Pacing at 90 % of the peak is then still faster than the policed rate, and does
+    // not avoid the losses. Pacing at half the throughput does, which shows that they are not
+    // random.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
     assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::LinkRate);

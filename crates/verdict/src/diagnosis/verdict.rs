@@ -10,18 +10,19 @@ use serde::Serialize;
 pub struct Verdict {
     /// The factor that limits the throughput of the path.
     pub limit: Limit,
-    /// The confidence that the evidence identifies the limit, between 0 and 1. It is 1 if all
-    /// conditions of the limit's rule hold fully, every intervention confirms the limit, and no
-    /// rule of another limit applies.
+    /// The confidence that the named limit is the right one, between 0 and 1. It is 1 if all
+    /// conditions of the limit's rule hold fully, all its expectations are confirmed, and no rule
+    /// of another limit applies. It is 0 if no limit is identified.
     pub confidence: f64,
     /// Throughput between the programs during the observed part of the first run, in bytes per
     /// second. The observed part normally begins after slow start.
     pub bytes_per_second: f64,
-    /// The figures that identified the limit; if no limit was identified, all known figures.
+    /// The figures of the conditions by which the limit was identified; if no limit was identified,
+    /// all known figures.
     pub evidence: Vec<EvidenceLine>,
     /// The effects of the interventions, in the order of their first runs.
     pub interventions: Vec<InterventionLine>,
-    /// Interventions that would test the rules, but cannot be made on this path.
+    /// Interventions that the diagnosis requested, but that cannot be made on this path.
     pub skipped: Vec<Change>,
     /// Advice to the user how to raise the limit, in one or two sentences.
     pub advice: &'static str,
@@ -53,8 +54,8 @@ pub struct InterventionLine {
     /// Lower and upper bound of the effect's interval, about two standard deviations below and
     /// above the effect.
     pub interval: [f64; 2],
-    /// Is the effect only a lower bound? It is if the runs with the intervention were contended, or
-    /// if no data arrived without it.
+    /// Is the effect only a lower bound of the true effect? It is if the runs with the intervention
+    /// were contended, or if no data arrived without the intervention.
     #[serde(skip_serializing_if = "is_false")]
     pub is_lower_bound: bool,
     /// Ratio of the loss rate with the intervention to the loss rate without it; `None` if there

@@ -1,5 +1,5 @@
-//! The finding about the cell with the highest median rate, and about the number of cells that are
-//! not significantly slower.
+//! The finding about the best cell, which has the highest median rate. It also contains the number
+//! of other cells that are not significantly slower.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -40,8 +40,8 @@ fn finding(sweep: &Sweep<'_>, best: &CellSummary<'_>) -> Finding {
         .with("indistinguishable", as_f64(peers))
 }
 
-/// Is `cell` significantly slower than `best`? If the ranges of their measured rates are disjoint,
-/// the answer is yes, and resampling is not needed, which takes much longer. This shortcut is used
+/// Is `cell` significantly slower than `best`? If all measured rates of `cell` are below those of
+/// `best`, it is. Resampling, which takes much longer, is then not needed. This shortcut is used
 /// only if both cells have enough rates for resampling.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
     let are_resampled = cell.rates.is_resampled() && best.rates.is_resampled();

@@ -1,10 +1,11 @@
 //! The finding about drift: whether the machine's speed changed during the sweep.
 //!
-//! The runs have a random order, so drift widens the intervals of all cells and favours no cell.
-//! Drift matters if the sweep is compared with another sweep.
+//! The runs have a random order, so drift widens the intervals of all cells, but does not make some
+//! cells look faster than others. Drift matters if the sweep is compared with another sweep.
 //!
-//! To find drift, the first half of the sweep is compared with the second. Shorter parts are also
-//! compared with each other, because a slow period in the middle slows both halves alike.
+//! To find drift, the first half of the sweep is compared with the second. A slow period in the
+//! middle of the sweep slows both halves alike. Shorter parts are therefore also compared with each
+//! other.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -25,16 +26,17 @@ const MOST_PARTS: usize = 8;
 /// Minimum number of runs in a part of a sweep.
 const FEWEST_OF_PART: usize = 12;
 
-/// Number of random orders of the runs with which the observed order is compared.
+/// Number of times that the runs are shuffled, to find how much the parts of the sweep differ by
+/// chance.
 const ORDERS: u64 = 400;
 
-/// Maximum share of random orders whose parts differ at least as much as the parts of the observed
-/// order. If the share is larger, the observed difference can be due to chance, and is not reported
-/// as drift.
+/// Maximum share of these random orders in which the parts differ at least as much as in the real
+/// order. If the share is larger, the real difference can be due to chance, and is not reported as
+/// drift.
 const CHANCE: f64 = 0.01;
 
-/// Minimum ratio of the largest difference between two parts to the change from the first to the
-/// second half. Above it, the finding is about the parts, otherwise about the halves.
+/// Minimum ratio of the largest difference between two parts to the change from the first half to
+/// the second. Above it, the finding is about the parts, otherwise about the halves.
 const MORE_THAN_HALVES: f64 = 1.5;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -48,9 +50,9 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     parts.or(halves).map(|(_, finding)| finding).into_iter().collect()
 }
 
-/// Returns the change from the first to the second half of the sweep, and the finding about the
-/// change; `None` if the change is not significant. `residuals` are the deviations of the runs from
-/// the medians of their cells.
+/// Returns the change of speed from the first half of the sweep to the second, and the finding
+/// about it. Returns `None` if the change is negligible or not significant. `residuals` are the
+/// deviations of the runs from the medians of their cells.
 fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let (first, second) = residuals.split_at(residuals.len() / 2);
     let (first, second) = (Sample::new(first.to_vec())?, Sample::new(second.to_vec())?);
@@ -72,8 +74,9 @@ fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
 }
 
 /// Returns the difference between the fastest and the slowest part of the sweep, and the finding
-/// about the difference. Returns `None` if the difference is negligible, or if random orders of the
-/// runs have equally large differences too often.
+/// about it. Returns `None` if the difference is negligible. It also returns `None` if too many
+/// random orders of the runs have an equally large difference. `residuals` are the deviations of
+/// the runs from the medians of their cells.
 fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let count = (residuals.len() / FEWEST_OF_PART).min(MOST_PARTS);
     if count < 2 {
@@ -114,7 +117,8 @@ fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((range(found), finding(text, change)))
 }
 
-/// Returns the last clause of the finding's text: whether the rates of the cells contain the drift.
+/// Returns the last clause of the finding's text, which says whether the drift affects the rates of
+/// the cells.
 fn consequence(sweep: &Sweep<'_>) -> &'static str {
     match sweep.table.epochs() {
         Some(_) => "the rates of the cells do not contain it",
@@ -126,8 +130,8 @@ fn finding(text: String, change: f64) -> Finding {
     Finding::new(FindingKind::Drift, text).with("percent", change.exp_m1() * 100.0)
 }
 
-/// Returns the deviation of each run from the median of its cell, as the natural logarithm of a
-/// ratio. The deviations have the order in which the runs were made.
+/// Returns the deviation of each run from the median of its cell, as the natural logarithm of the
+/// ratio of the two rates. The deviations have the order in which the runs were made.
 fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
     let residuals = sweep.runs.iter().filter_map(|run| {
         let Cell { send, receive } = run.cell();

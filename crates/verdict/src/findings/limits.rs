@@ -7,8 +7,8 @@ use crate::sweep::Sweep;
 use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 
-/// Minimum share of cells that gain nothing from larger buffers, for the finding that neither
-/// buffer matters for the whole sweep.
+/// Minimum share of cells that gain nothing from larger buffers, for the finding to say that
+/// neither buffer limits the whole sweep.
 const MOST_CELLS: f64 = 0.95;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -46,8 +46,8 @@ const BOTH: &str = "both buffers together";
 const NEITHER: &str = "neither buffer";
 const NOTHING: &str = "not-identified";
 
-/// Returns the name of each limit and the number of cells with that limit, the most frequent limit
-/// first. Limits without cells are omitted.
+/// Returns the name of each limit with the number of cells that have it, the most frequent limit
+/// first. Limits that no cell has are omitted.
 fn groups(cells: &[CellLimit]) -> Vec<(String, usize)> {
     let name = |cell: &CellLimit| match (cell.limits.as_slice(), cell.is_flat) {
         ([limit], _) => limit.name(),
@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn limits_are_counted() {
         let found = found(|send, receive| 1e6 * send.min(receive).min(4.0));
-        // The rate grows with the smaller buffer up to four packets. In 25 cells, both buffers have
-        // 4 to 8 packets, so neither buffer is the limit. In three cells, both have the same size
-        // below four packets, so both together are the limit.
+        // In this sweep, the rate grows with the smaller buffer up to four packets. In 25 cells,
+        // both buffers have 4 to 8 packets, so neither buffer is the limit. In three cells, both
+        // have the same size below four packets, so only enlarging both together helps.
         assert_eq!(found.figures["neither_buffer"], 25.0, "{}", found.text);
         assert_eq!(found.figures["both_buffers_together"], 3.0, "{}", found.text);
         assert!(found.text.starts_with("What limits the 64 cells: "), "{}", found.text);

@@ -16,7 +16,8 @@ use crate::finding::Finding;
 use crate::sweep::Sweep;
 
 /// Returns all findings about a sweep: first the results, then the restrictions of their validity.
-/// For a contended sweep, the results are replaced by the finding that it is contended.
+/// If the sweep is contended, its results mean nothing, so a single finding that says so replaces
+/// them.
 #[must_use]
 pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {

@@ -8,8 +8,8 @@
 //!
 //! A notch must be significant: the 95 % interval of its depth must exclude zero. It must be deeper
 //! than 5 %. It must also be deeper than four times the usual deviation of cells from their
-//! neighbours, which is computed separately for the diagonal, for rows and for columns. Without the
-//! last condition, a table of hundreds of cells would have a few notches by chance.
+//! neighbours. This deviation is computed separately for the diagonal, for rows and for columns.
+//! Without the last condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -21,7 +21,7 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::stats::{Interval, Sample, interval};
 use std::collections::BTreeMap;
 
-/// Maximum depth that counts as negligible, as the logarithm of a ratio: five per cent.
+/// Depth up to which a notch is negligible, as the logarithm of a ratio: five per cent.
 const NEGLIGIBLE: f64 = 0.05;
 
 /// Minimum depth of a notch, in multiples of the usual deviation of cells from their neighbours.
@@ -39,17 +39,16 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     valleys.values().map(|valley| finding(valley, payload)).collect()
 }
 
-/// Returns the finding that there is no notch; empty if no line has the three cells that a
-/// comparison needs.
+/// Returns the finding that there is no notch. Returns an empty list if every line of the table has
+/// fewer than three cells, so that no cell can be compared with two neighbours.
 fn none(sweep: &Sweep<'_>) -> Vec<Finding> {
     let looked_at = sweep.table.lines().iter().any(|(_, line)| line.len() >= 3);
     let text = "There are no notches: no cell is significantly below what its neighbours predict.";
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
 }
 
-/// Returns the finding about `valley`, which contains all notches at one buffer size on lines of
-/// one kind: on the diagonal, on rows or on columns. `payload` is the number of data bytes in a
-/// packet.
+/// Returns the finding about `valley`: all notches at one buffer size on the diagonal, or in all
+/// rows, or in all columns. `payload` is the number of data bytes in a packet.
 fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
     let mut depths: Vec<&Notch<'_>> = valley.iter().collect();
     depths.sort_by(|one, other| one.depth.total_cmp(&other.depth));
@@ -86,9 +85,10 @@ fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
 
 /// A cell that is slower than its two neighbours on a line of the table predict.
 struct Notch<'a> {
-    /// Name of the buffers that vary along the line.
+    /// Name of the buffers that vary along the line, such as [`ALONG_COLUMN`].
     varies: &'static str,
-    /// The cell before the notch, the cell with the notch, and the cell after the notch.
+    /// The three cells that are compared: the neighbour before the notch, the cell with the notch,
+    /// and the neighbour after it.
     cells: [&'a CellSummary<'a>; 3],
     /// Natural logarithm of the ratio of the cell's median rate to the predicted rate; negative.
     depth: f64,
@@ -131,9 +131,9 @@ fn notches<'a>(sweep: &'a Sweep<'a>) -> Vec<Notch<'a>> {
     found.collect()
 }
 
-/// Returns the middle one of three cells as a notch; `None` if it is none. It is no notch if its
-/// depth is above `threshold`, a negative logarithm of a ratio, or if its depth can be due to
-/// chance.
+/// Returns the notch at the middle one of three cells. Returns `None` if the depth is above
+/// `threshold`, a negative logarithm of a ratio, so that the cell is not slow enough. Also returns
+/// `None` if the depth can be due to chance.
 fn notch<'a>(
     varies: &'static str,
     cells: [&'a CellSummary<'a>; 3],
@@ -150,8 +150,8 @@ fn notch<'a>(
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
-/// Returns the position of the middle cell between its neighbours, from 0 (the first) to 1 (the
-/// third). The position is ½ if the buffer sizes are equidistant. Otherwise it is computed from the
+/// Returns the position of the middle cell between its neighbours: 0 at the first cell, 1 at the
+/// third. If the buffer sizes are equidistant, it is ½. Otherwise it is computed from the
 /// logarithms of the sizes, so that a throughput proportional to the buffer size has no notch.
 fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     let [before, at, after] = cells.map(|cell| varying(varies, cell).bytes(1));
@@ -162,9 +162,9 @@ fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     (at - before) / (after - before)
 }
 
-/// Returns the deviation of the middle median from the value predicted by the first and the third
-/// median, as the natural logarithm of a ratio. `place` is the position of the middle cell between
-/// its neighbours, from 0 to 1.
+/// Returns the deviation of the middle one of three medians, as the natural logarithm of a ratio.
+/// It is compared with the value that the first and the third median predict. `place` is the
+/// position of the middle cell between its neighbours, from 0 to 1.
 fn residual(medians: &[f64], place: f64) -> f64 {
     let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
     at - (before + (after - before) * place)

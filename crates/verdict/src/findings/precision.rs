@@ -10,20 +10,20 @@ use linerate_evidence::stats::{Sample, as_f64};
 
 /// Maximum half-width of a narrow interval, as the natural logarithm of a ratio.
 const NARROW: f64 = 0.03;
-/// Two minimum shares of cells: the share with narrow intervals in a conclusive sweep, and the
-/// share of uncontended cells in an uncontended sweep.
+/// Minimum share of cells with narrow intervals in a conclusive sweep. It is also the minimum share
+/// of uncontended cells in an uncontended sweep.
 const MOST_CELLS: f64 = 0.95;
 /// Share of contended runs above which contention is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
-/// Factor for the half-width of a median's 95 % interval. The half-width is this factor times the
-/// standard deviation of a run, divided by the square root of the number of runs: 1.96 √(π/2).
+/// Factor for the half-width of a median's 95 % interval: 1.96 √(π/2). The half-width is this
+/// factor times the standard deviation of a run, divided by the square root of the number of runs.
 const WIDTH_OF_MEDIAN: f64 = 2.46;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
-/// Returns the finding that a sweep is contended: more than 5 % of its cells have too few
-/// uncontended runs. In the contended runs of these cells, threads waited for a processor, or the
-/// hypervisor withheld one. Returns `None` for an uncontended sweep.
+/// Returns the finding that a sweep is contended; `None` if it is not. A run is contended if its
+/// threads waited for a processor, or if the hypervisor withheld one. A sweep is contended if more
+/// than 5 % of its cells have too few uncontended runs.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
     let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
@@ -47,9 +47,9 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // The interval of a cell with a single run is computed from other cells, and says nothing about
-    // the cell's own precision. With a time budget, many cells have only one run. No finding is
-    // made then.
+    // The interval of a cell with a single run is computed from the scatter of other cells. It does
+    // not show the cell's own precision. A sweep with a time budget may have many such cells. No
+    // finding about precision is then made.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();
@@ -96,7 +96,7 @@ fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 /// Returns the last sentence of the finding: the reason why intervals are wide, and a remedy.
-/// `contended` is the share of contended runs, if it is known.
+/// `contended` is the share of contended runs; `None` if it is unknown.
 fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
     if let Some(share) = contended.filter(|&share| share > MANY_CONTENDED) {
         return format!(
@@ -128,8 +128,8 @@ fn half_width(cell: &CellSummary<'_>) -> f64 {
 }
 
 /// Returns the robust standard deviation of the runs from the medians of their cells, as the
-/// natural logarithm of a ratio. Slow changes of the machine's speed do not count if they have been
-/// subtracted from the rates.
+/// natural logarithm of a ratio. If the effect of epochs (slow changes of the machine's speed) has
+/// been subtracted from the rates, it does not count as deviation.
 fn deviation(sweep: &Sweep<'_>) -> f64 {
     if let Some(epochs) = sweep.table.epochs() {
         return epochs.after.deviation;

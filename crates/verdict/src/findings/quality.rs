@@ -9,8 +9,8 @@ use linerate_evidence::stats::{FEWEST_RESAMPLED, as_f64};
 use linerate_evidence::{BufferRecord, RunRecord};
 use std::collections::BTreeSet;
 
-/// Minimum number of runs of a cell for a 95 % interval. With six runs, the range of the measured
-/// rates contains the true median in more than 95 % of the cases: 1 − 2·2⁻⁶.
+/// Minimum number of runs with which the range of a cell's measured rates is a 95 % interval. With
+/// six runs, this range contains the true median in more than 95 % of the cases: 1 − 2·2⁻⁶.
 const ENOUGH_RUNS: u32 = 6;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -160,8 +160,8 @@ mod tests {
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, small_design, square_design, start};
 
-    /// Returns the findings about a made-up sweep of eight runs. `change` is applied to the first
-    /// run and to the next `others` runs.
+    /// Returns the findings about a made-up sweep of eight runs. Before that, `change` is applied
+    /// to the first run and to the next `others` runs.
     fn of_changed(others: usize, change: impl Fn(&mut RunRecord)) -> Vec<Finding> {
         let design = small_design();
         let mut runs = records(&design, |_, _| 1e6);
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn cells_with_few_runs_are_reported_with_the_scatter_of_repeated_cells() {
-        // The design plans eight runs of each cell, which would be enough, but most cells have only
-        // one.
+        // The design plans eight runs of each cell, which would be enough for narrow intervals.
+        // However, most cells have only one run.
         let design = Design { repeat: 8.try_into().unwrap(), ..square_design(3) };
         let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
         // Only the first cell keeps all its runs, as may happen within a time budget.

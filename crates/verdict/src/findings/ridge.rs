@@ -1,10 +1,10 @@
 //! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
-//! Each cell off the diagonal is compared with the diagonal cell in which both buffers have the
-//! size of its smaller buffer. The effect of a larger receive buffer is the mean change from the
-//! diagonal cell, over all cells whose receive buffer is larger than their send buffer. The effect
-//! of a larger send buffer is the mean over all cells whose send buffer is the larger one. Each
-//! effect has an interval. There is a ridge if both effects reduce throughput.
+//! Each cell off the diagonal is compared with a diagonal cell, in which both buffers have the size
+//! of its smaller buffer. The two cells differ only in the size of one buffer. The effect of a
+//! larger receive buffer is the mean change over all cells whose receive buffer is the larger one.
+//! The effect of a larger send buffer is found likewise. Each effect has an interval. There is a
+//! ridge if both effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -17,12 +17,13 @@ use linerate_evidence::stats::{Interval, Sample, interval};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
+/// Effect up to which a larger buffer makes no difference in practice, as the logarithm of a ratio:
+/// one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Minimum effect that counts as considerable, in either direction, as the logarithm of a ratio:
-/// five per cent. An effect is concluded to be negligible only if its interval excludes
-/// considerable effects.
+/// Effect from which on a larger buffer makes a considerable difference, in either direction, as
+/// the logarithm of a ratio: five per cent. An effect is called negligible only if its interval
+/// excludes considerable effects.
 const CONSIDERABLE: f64 = 0.05;
 
 /// Minimum number of cells on the diagonal of the table for a ridge to be recognised.
@@ -80,9 +81,9 @@ impl Effect {
     }
 }
 
-/// Returns the mean effect of the larger buffer over all cells on one side of the diagonal. `side`
-/// is the result of comparing the send buffer with the receive buffer in these cells. With
-/// `Greater`, the send buffer is the larger one. Returns `None` if there are no such cells.
+/// Returns the mean effect of the larger buffer over all cells on one side of the diagonal; `None`
+/// if there are no such cells. `side` says which side: with `Greater`, the send buffers are larger
+/// than the receive buffers, with `Less` smaller.
 fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     let mut samples = Vec::<&Sample>::new();
     let mut diagonal = BTreeMap::<BufferSize, usize>::new();
@@ -117,7 +118,7 @@ enum Sign {
     Loses,
     Gains,
     Nothing,
-    /// The interval neither excludes negligible effects nor considerable ones.
+    /// The interval is too wide: it contains both negligible and considerable effects.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! The finding about saturation. Throughput saturates at the buffer size from which on larger
-//! buffers at both ends gain almost nothing.
+//! The finding about saturation: the buffer size at which throughput saturates. If the buffers at
+//! both ends are made larger than this size, throughput rises hardly or not at all.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

@@ -1,6 +1,5 @@
-//! Findings about slow cells. Such a cell waits for a timer, or is slow for another reason that
-//! does not affect its neighbours in the table. Another finding of this module counts the expired
-//! timers of the whole sweep.
+//! Findings about slow cells, and about the expired timers of the whole sweep. A slow cell waits
+//! for a timer, or is slow for another reason that does not affect its neighbours in the table.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -20,25 +19,25 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// Maximum ratio of a slow cell's rate to the rate of its fastest neighbour. If this neighbour has
-/// a larger buffer, its rate is first reduced in proportion to the buffer sizes. A cell with half
-/// the buffer may have half the rate, and is not slow.
+/// Ratio of a cell's rate to the rate of its fastest neighbour, below which the cell is slow. A
+/// cell with half the buffer may have half the rate, and is not slow. If the neighbour has a larger
+/// buffer, its rate is therefore first reduced in proportion to the buffer sizes.
 const PART: f64 = 0.1;
 
-/// Minimum share of the duration of a cell's runs that the expired timers can explain, if each ran
-/// for its maximum duration. With a smaller share, the timers are not named as the limit of the
-/// cell.
+/// Minimum share of the total duration of a cell's runs that its expired timers must explain. With
+/// a smaller share, they are not named as the limit of the cell. Each timer is assumed to have run
+/// for its maximum duration.
 const SHARE: f64 = 0.5;
 
-/// Maximum durations of short timers in seconds, by the name of their counter: delayed ACK (RFC
-/// 9293 §3.8.6.3) and silly window avoidance (RFC 1122 §4.2.3.4).
+/// Timers with a short maximum duration: the name of the counter and the duration in seconds. They
+/// are the timers of delayed ACKs (RFC 9293 §3.8.6.3) and of silly window avoidance (RFC 1122
+/// §4.2.3.4).
 const SHORT: [(&str, f64); 2] =
     [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
 /// Assumed maximum duration, in seconds, of all timers that are not in `SHORT`.
 const LONG: f64 = 60.0;
 
-/// Names of counters other than those of timers that explain a slow cell, each with the noun for
-/// one event.
+/// Counters of other events that may explain why a cell is slow, each with the noun for one event.
 const CAUSES: [(&str, &str); 5] = [
     (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
@@ -65,7 +64,7 @@ struct Compared<'a> {
     cell: &'a CellSummary<'a>,
     /// The fastest of the cell's neighbours in the table.
     neighbour: &'a CellSummary<'a>,
-    /// Ratio of the cell's median rate to the neighbour's median rate.
+    /// The cell's median rate divided by the neighbour's median rate.
     part: f64,
     /// Ratio of the neighbour's buffer size to the cell's buffer size, for the buffer in which the
     /// two cells differ. It is 1 if the neighbour's buffer is smaller.
@@ -105,8 +104,8 @@ impl Compared<'_> {
         self.noted(sweep, Finding::new(FindingKind::Limited, text))
     }
 
-    /// Returns the finding that no cell is slow. The finding names this cell as the slowest one
-    /// relative to its fastest neighbour, so it must be called on that cell.
+    /// Returns the finding that no cell of the sweep is slow. Must be called on the cell with the
+    /// lowest rate relative to its fastest neighbour, because the finding names it as an example.
     fn harmless(&self, sweep: &Sweep<'_>) -> Finding {
         let proportion = if self.part < PART { ", in proportion to the buffers" } else { "" };
         let text = format!(
@@ -133,7 +132,7 @@ impl Compared<'_> {
     }
 }
 
-/// Describes the cause of a slow cell, as far as its counters show a cause.
+/// Describes why a cell is slow, as far as its counters show a cause.
 fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     let pace = format!("a packet takes {}", time_of_a_packet(cell, payload));
     let timers = events(cell, &TIMERS);
@@ -162,7 +161,7 @@ fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
 }
 
-/// Returns the mean time per full segment of `payload` bytes in the runs of a cell.
+/// Returns the mean time that a full segment of `payload` bytes took in the runs of a cell.
 fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     let seconds = cell.runs.iter().map(|run| run.seconds).sum::<f64>();
     let bytes = cell.runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.bytes));
@@ -181,8 +180,8 @@ fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
     happened.collect()
 }
 
-/// Formats a count with its noun, in the singular or plural. In a noun such as `announcement of a
-/// closed window`, only the word before `of` changes.
+/// Formats a count with its noun in the singular or plural. In a noun such as
+/// `announcement of a closed window`, only the word before `of` gets an `s`.
 fn plural_of_noun(amount: u64, noun: &str) -> String {
     match noun.split_once(" of ") {
         Some((head, rest)) => format!("{} of {rest}", notation::plural(amount, head)),
