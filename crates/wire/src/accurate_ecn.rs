@@ -25,8 +25,8 @@ pub struct EcnCounts {
     order: EcnOrder,
     /// The number of counters in the option. Invariant: at most three.
     count: u8,
-    /// The counters in the order of the option. Invariant: each has 24 bits, and those from `count`
-    /// on are zero.
+    /// The counters in the order of the option. Invariant: each is less than 2^24, and unused ones,
+    /// from index `count` on, are zero.
     fields: [u32; MOST],
 }
 
@@ -45,7 +45,8 @@ impl EcnCounts {
         Self { order, count: 3, fields: [first & Self::MASK, ceb & Self::MASK, last & Self::MASK] }
     }
 
-    /// Shortens the option to its first `count` counters. A `count` above three keeps all.
+    /// Keeps only the first `count` counters of the option. If it has no more than `count`, all are
+    /// kept.
     #[must_use]
     pub fn cut_to(mut self, count: u8) -> Self {
         self.count = self.count.min(count);
@@ -115,8 +116,8 @@ impl EcnCounts {
         2 + FIELD * usize::from(self.count)
     }
 
-    /// Returns the encoded option, preceded by NOPs for alignment. Only the first
-    /// [`option_length`](Self::option_length) bytes are used.
+    /// Returns an array that begins with NOPs for alignment and the encoded option. Their length is
+    /// [`option_length`](Self::option_length); the rest of the array is not sent.
     pub(crate) fn emit(self) -> [u8; 12] {
         let mut bytes = [1; 12];
         let at = self.option_length() - self.length();
@@ -140,7 +141,8 @@ mod tests {
         TcpOptions::parse(field).ecn.unwrap()
     }
 
-    /// Table 5 of RFC 9768 §3.2.3 lists the counters of an option by its order and its length.
+    /// Table 5 of RFC 9768 §3.2.3: the order and the length of an option determine which counters
+    /// it contains.
     #[test]
     fn the_length_and_the_order_determine_the_counters() {
         for (order, kind) in [(EcnOrder::Zero, 172), (EcnOrder::One, 174)] {

@@ -9,7 +9,7 @@ use core::net::Ipv4Addr;
 pub enum ArpOperation {
     /// A request for the MAC address of the target.
     Request,
-    /// A reply to a request, or an unrequested announcement.
+    /// A reply to a request, or an announcement of the sender's addresses that no request preceded.
     Reply,
 }
 

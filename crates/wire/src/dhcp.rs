@@ -1,5 +1,6 @@
-//! Messages of the Dynamic Host Configuration Protocol (RFC 2131) and their options (RFC 2132).
-//! Covers options in several parts (RFC 3396), and options in the `sname` and `file` fields.
+//! Messages of the Dynamic Host Configuration Protocol (RFC 2131) and their options (RFC 2132). An
+//! option may be split into several parts (RFC 3396). Options may continue in the fields `sname`
+//! and `file`.
 
 use crate::layout::{half, octets, room, split_fixed, word};
 use crate::{MacAddress, Malformed};
@@ -11,14 +12,15 @@ pub const SERVER_PORT: u16 = 67;
 pub const CLIENT_PORT: u16 = 68;
 /// The length of a message without options, in bytes: the fields of BOOTP and the magic cookie.
 pub const FIXED_LENGTH: usize = 240;
-/// The minimum length of a message to send, in bytes. Relay agents of BOOTP drop shorter messages
-/// (RFC 1542 §2.1).
+/// The minimum length of a message to send, in bytes. Shorter messages are padded, because relay
+/// agents of BOOTP would drop them (RFC 1542 §2.1).
 pub const MIN_LENGTH: usize = 300;
 
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 const ETHERNET: u8 = 1;
 const BROADCAST_FLAG: u16 = 0x8000;
-/// The byte ranges of `sname` and `file`, the fields in which options may continue.
+/// The byte ranges of the fields `sname` and `file` in a message. If the overload option says so,
+/// these fields contain options.
 const SERVER_NAME: core::ops::Range<usize> = 44..108;
 const FILE: core::ops::Range<usize> = 108..236;
 
@@ -42,8 +44,8 @@ pub mod option {
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// Code of the option with the duration of the lease in seconds.
     pub const LEASE_TIME: u8 = 51;
-    /// Code of the option with a bit mask of the fields that contain further options: 1 for `file`,
-    /// 2 for `sname`.
+    /// Code of the option which says that other fields contain options, too. Its bit mask is 1 for
+    /// `file`, and 2 for `sname`.
     pub const OVERLOAD: u8 = 52;
     /// Code of the option with the type of the message: see
     /// [`DhcpMessageType`](super::DhcpMessageType).
@@ -167,12 +169,12 @@ impl<'a> DhcpMessage<'a> {
     }
 }
 
-/// The options of a received message. They are returned in the order of RFC 2131 §4.1: first those
-/// of the field `options`, then those of `file` and `sname`.
+/// The options of a received message. They are read in the order of RFC 2131 §4.1: first the field
+/// `options`, then `file`, then `sname`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpOptions<'a> {
-    /// The fields `options`, `file` and `sname`; empty if a field contains no options. Invariant:
-    /// no option extends beyond its field.
+    /// The bytes of the fields `options`, `file` and `sname`, in this order. A field is empty if it
+    /// contains no options. Invariant: no option extends beyond its field.
     fields: [&'a [u8]; 3],
 }
 
@@ -194,8 +196,8 @@ impl<'a> DhcpOptions<'a> {
         Ok(Self { fields: [options, file, name] })
     }
 
-    /// Returns the data of each option with this code, in order. A long option is split into
-    /// several options with the same code (RFC 3396).
+    /// Returns the data of each option with this code, in their order. If an option was too long
+    /// and had to be split, these are its parts (RFC 3396).
     pub fn parts(&self, code: u8) -> impl Iterator<Item = &'a [u8]> {
         let fields = self.fields.into_iter().flat_map(|bytes| Options { bytes });
         fields.filter(move |&(found, _)| found == code).map(|(_, data)| data)
@@ -245,7 +247,8 @@ fn check(bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// An iterator over the options in a field. It ends before an option that extends beyond the field.
+/// An iterator over the options in a field. If an option extends beyond the field, the iterator
+/// ends before this option.
 #[derive(Clone, Debug)]
 struct Options<'a> {
     bytes: &'a [u8],
@@ -355,7 +358,8 @@ mod tests {
         }
     }
 
-    /// Returns a message of a server with these bytes in the three fields that can contain options.
+    /// Returns a message of a server in which the three fields that can contain options have these
+    /// bytes.
     fn message(options: &[u8], file: &[u8], name: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; MIN_LENGTH];
         let _ = DhcpWriter::new(&header(), DhcpMessageType::Offer, &mut bytes).finish();
@@ -385,8 +389,8 @@ mod tests {
     }
 
     /// RFC 2131 §2 and table 5: in a request, a client sets reserved flags and unused fields to
-    /// zero. The buffer contains other bytes before, so that the test finds a field that is not
-    /// written.
+    /// zero. The buffer is filled with 0xee before the request is written. A field that is left out
+    /// would thus not be zero.
     #[test]
     fn reserved_fields_of_a_request_are_zero() {
         let mut bytes = [0xee; 400];

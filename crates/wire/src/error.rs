@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// The rule that a received packet violates. The sender or the path is at fault, so the receiver
-/// can only count and drop the packet.
+/// has no remedy: it counts and drops the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -1,5 +1,5 @@
-//! TCP Fast Open cookies (RFC 7413 §4.1.1). A server gives a client a cookie, and the client
-//! returns it with the data on its next SYN. Only that server can interpret it.
+//! TCP Fast Open cookies (RFC 7413 §4.1.1). A server gives a client a cookie. The client sends it
+//! back with the data on its next SYN to this server. For other hosts, a cookie has no meaning.
 //!
 //! Before the option was assigned kind 34, it was sent as an experimental option (RFC 6994): kind
 //! 254, with data that begins with 0xF989. Some peers still send the experimental option, so a
@@ -17,7 +17,8 @@ const MAGIC: [u8; 2] = [0xf9, 0x89];
 /// A Fast Open cookie: an even number of bytes from 4 to 16. An empty cookie requests a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FastOpenCookie {
-    /// The bytes of the cookie, then padding. Invariant: bytes from `length` on are zero.
+    /// The bytes of the cookie, followed by padding. Invariant: the padding, from index `length`
+    /// on, is zero.
     bytes: [u8; Self::MOST],
     length: u8,
     /// Is the cookie carried by the experimental option?
@@ -32,8 +33,8 @@ impl FastOpenCookie {
     const MOST: usize = 16;
     const LONGEST_OPTION: usize = Self::MOST + 4;
 
-    /// Creates a cookie of these bytes; no bytes are a request for a cookie. Returns `None` if
-    /// their number is odd, 2, or more than 16.
+    /// Creates a cookie of these bytes. Without bytes, it is a request for a cookie. Returns `None`
+    /// if their number is odd, 2, or more than 16.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -58,8 +59,8 @@ impl FastOpenCookie {
         self.length == 0
     }
 
-    /// Returns this cookie, to be carried by the experimental option if `experimental` is set, and
-    /// otherwise by the option of RFC 7413.
+    /// Returns this cookie for another option: for the experimental option if `experimental` is
+    /// set, otherwise for the option of RFC 7413.
     #[must_use]
     pub const fn carried(self, experimental: bool) -> Self {
         Self { experimental, ..self }
@@ -76,7 +77,8 @@ impl FastOpenCookie {
         self.length as usize + if self.experimental { 4 } else { 2 }
     }
 
-    /// Returns the number of NOPs before the option that align its end to four bytes.
+    /// Returns the number of NOPs that precede the option, so that its end is at a multiple of four
+    /// bytes.
     const fn padding(self) -> usize {
         self.length() % 4
     }
@@ -86,8 +88,8 @@ impl FastOpenCookie {
         self.padding() + self.length()
     }
 
-    /// Returns the option with its padding in front. Only the first [`Self::option_length`] bytes
-    /// are used.
+    /// Returns an array that begins with the padding and the option. Their length is
+    /// [`Self::option_length`]; the rest of the array is not sent.
     pub(crate) fn emit(self) -> [u8; Self::LONGEST_OPTION] {
         let mut field = [NOP; Self::LONGEST_OPTION];
         let at = self.padding();

@@ -5,7 +5,8 @@ use crate::icmpv6::mld;
 use crate::{IpHeader, Malformed, igmp};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A version of IGMP, and the corresponding version of MLD.
+/// A version of IGMP or MLD. The variants are named after the versions of IGMP; MLDv1 corresponds
+/// to IGMPv2, and MLDv2 to IGMPv3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupVersion {
     /// IGMPv1 (RFC 1112): hosts report the groups that they join, and do not announce leaving.
@@ -28,7 +29,8 @@ pub enum GroupRecordKind {
     ToInclude = 3,
     /// A change of the filter mode: from now on all but the listed sources are received.
     ToExclude = 4,
-    /// A change of the sources: the listed sources are received in addition.
+    /// A change of the sources: the listed sources are received in addition to those received
+    /// before.
     Allow = 5,
     /// A change of the sources: the listed sources are no longer received.
     Block = 6,
@@ -110,7 +112,8 @@ pub struct GroupQuery<'a> {
     /// The router's robustness variable: the number of times that hosts should send the report of a
     /// change. Zero if the router does not specify it.
     pub robustness: u8,
-    /// The time between two general queries of the router, in seconds; zero if not specified.
+    /// The time between two general queries of the router, in seconds; zero if the router does not
+    /// specify it.
     pub interval: u32,
     /// The sources to which the query refers; empty for all sources.
     pub sources: GroupSources<'a>,
@@ -214,7 +217,8 @@ impl<'a> GroupReport<'a> {
     /// The length of a record in bytes, without the addresses of its group and of its sources.
     pub const RECORD: usize = 4;
 
-    /// Creates a writer for a report in `bytes`, whose length is the limit for the report.
+    /// Creates a writer for a report in the buffer `bytes`. The report will not be longer than this
+    /// buffer.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`GroupReport::HEADER`].
@@ -224,8 +228,8 @@ impl<'a> GroupReport<'a> {
         Self { bytes, length: Self::HEADER, records: 0 }
     }
 
-    /// Appends a record with `sources`, or with as many of them as there is room for. Returns the
-    /// number of sources written, or `None` if there is not even room for a record without sources.
+    /// Appends a record with as many of the `sources` as fit. Returns the number of sources
+    /// written, or `None` if there is no room for a record without sources.
     pub fn record(
         &mut self,
         kind: GroupRecordKind,

@@ -8,7 +8,8 @@ use core::net::{IpAddr, Ipv4Addr};
 /// The group of all hosts on the network. Every host is always a member, so this membership is not
 /// reported (RFC 1112 §4).
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-/// The group of all routers on the network. Hosts announce to this group that they leave a group.
+/// The group of all routers on the network. A host that leaves another group announces this to the
+/// routers by a message to this group.
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 /// The multicast address to which hosts send reports of IGMPv3 (RFC 3376 §4.2.14).
 pub const REPORT_RECEIVERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
@@ -74,9 +75,9 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
         interval: 0,
         sources: GroupSources::default(),
     };
-    // Queries of IGMPv1 and IGMPv2 have eight bytes, those of IGMPv3 more (RFC 3376 §7.1). The code
-    // is the response time in tenths of a second. In IGMPv1 it is zero, which means ten seconds, or
-    // 100 tenths (RFC 3376 §7.2.1).
+    // Queries of IGMPv1 and IGMPv2 have eight bytes, and those of IGMPv3 have more (RFC 3376 §7.1).
+    // In the short queries, the code is the response time in tenths of a second. IGMPv1 sends zero,
+    // which means ten seconds, or 100 tenths (RFC 3376 §7.2.1).
     match (bytes.len(), code) {
         (SHORT_LENGTH, 0) => return Ok(old(GroupVersion::V1, 100)),
         (SHORT_LENGTH, code) => return Ok(old(GroupVersion::V2, code.into())),

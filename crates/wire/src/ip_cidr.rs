@@ -34,7 +34,7 @@ impl IpCidr {
         Self { address, prefix_length: bits_of(address) }
     }
 
-    /// Returns the address, host bits included.
+    /// Returns the address as it was given, with its host bits.
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.address
@@ -46,7 +46,7 @@ impl IpCidr {
         self.prefix_length
     }
 
-    /// Returns the address of the network: the host bits are zero.
+    /// Returns the address of the network, which is the address with all host bits zero.
     #[must_use]
     pub fn network(self) -> IpAddr {
         match self.address {

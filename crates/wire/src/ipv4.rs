@@ -265,8 +265,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the sum over the fixed part and the options. Most packets have no options, so the slower
-/// function that sums them is called only if there are any.
+/// Returns the sum over the fixed part and the options of a header. `Sum::of` is called only if
+/// there are options, because it is slower and most packets have none.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);

@@ -29,7 +29,7 @@ impl Ipv4Cidr {
         Self { address, prefix_length: 32 }
     }
 
-    /// Returns the address, host bits included.
+    /// Returns the address as it was given, with its host bits.
     #[must_use]
     pub const fn address(self) -> Ipv4Addr {
         self.address
@@ -47,7 +47,7 @@ impl Ipv4Cidr {
         Ipv4Addr::from_bits(!self.host_bits())
     }
 
-    /// Returns the address of the network: the host bits are zero.
+    /// Returns the address of the network, which is the address with all host bits zero.
     #[must_use]
     pub const fn network(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.address.to_bits() & !self.host_bits())

@@ -23,15 +23,15 @@ impl Ipv4Option<'_> {
         self.bytes[0]
     }
 
-    /// Must a router copy this option to every fragment? Other options are in the first fragment
-    /// only.
+    /// Must every fragment of the packet contain this option? Other options are in the first
+    /// fragment only.
     #[must_use]
     pub const fn is_copied(&self) -> bool {
         self.kind() & 0x80 != 0
     }
 
-    /// Does this option direct the packet to another host: is it a source route that has not
-    /// reached its end?
+    /// Is this option a source route that has not reached its end? If so, the packet must be
+    /// forwarded to another host.
     #[must_use]
     pub fn directs_to_others(&self) -> bool {
         let pointer = self.bytes.get(2).map_or(0, |&pointer| usize::from(pointer));
@@ -40,7 +40,8 @@ impl Ipv4Option<'_> {
     }
 }
 
-/// An iterator over the options of an IPv4 header. It skips padding, and ends after an error.
+/// An iterator over the options of an IPv4 header, without padding. After a malformed option, it
+/// returns an error and ends.
 #[derive(Clone, Debug)]
 pub struct Ipv4Options<'a> {
     rest: &'a [u8],
@@ -62,8 +63,8 @@ impl<'a> Ipv4Options<'a> {
         self.at
     }
 
-    /// Copies the options that routers must copy to every fragment to `into`, padded to a multiple
-    /// of four bytes. Returns the padded length in bytes.
+    /// Writes to `into` the options that every fragment of the packet must contain, padded to a
+    /// multiple of four bytes. Returns the padded length in bytes. Stops at a malformed option.
     #[must_use]
     pub fn copied(self, into: &mut [u8; 40]) -> usize {
         let mut length = 0;

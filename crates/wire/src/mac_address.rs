@@ -22,8 +22,8 @@ impl MacAddress {
         Self(octets)
     }
 
-    /// Returns the address of the IPv4 multicast group `group` on Ethernet (RFC 1112 §6.4). It has
-    /// the lower 23 bits of the group, so that 32 groups share each address.
+    /// Returns the address of the IPv4 multicast group `group` on Ethernet (RFC 1112 §6.4). It
+    /// contains only the lower 23 of the group's 28 variable bits, so 32 groups share an address.
     #[must_use]
     pub const fn of_ipv4_multicast(group: Ipv4Addr) -> Self {
         let [_, b, c, d] = group.octets();
@@ -90,7 +90,8 @@ impl FromStr for MacAddress {
     }
 }
 
-/// Parses a pair of hexadecimal digits. Signs, which `from_str_radix` accepts, are refused.
+/// Parses a pair of hexadecimal digits. A sign in place of a digit is refused, although
+/// `from_str_radix` accepts it.
 fn octet_of(pair: &str) -> Option<u8> {
     let is_pair = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_pair.then(|| u8::from_str_radix(pair, 16).ok()).flatten()

@@ -17,15 +17,15 @@ const SEQ: usize = 4;
 /// The headers of the previous ACK, with which the next ACK is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct NextAck<V: IpVersion = V4> {
-    /// The IP and TCP headers of the previous ACK. If the next ACK must not match, the IP header is
-    /// all zeros.
+    /// The IP and TCP headers of the previous ACK. The IP header is all zeros if the previous ACK
+    /// must not be compared with the next one. No packet matches a header of zeros.
     headers: V::Headers,
     /// The length of the TCP header in bytes.
     length: usize,
 }
 
-/// A valid ACK that differs from the previous ACK only in fields in which ACKs of a flow may
-/// differ. By [`NextAck::take`], it becomes the previous ACK.
+/// A valid ACK that differs from the previous ACK only in the permitted fields, such as the
+/// acknowledgement number. [`NextAck::take`] makes it the previous ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
     /// Bytes 4 to 19 of the TCP header, from the sequence number to the urgent pointer, in native
@@ -34,9 +34,9 @@ pub struct LaterAck {
 }
 
 impl<V: IpVersion> NextAck<V> {
-    /// Stores the headers of the valid ACK in `packet`, to recognise the next ACK. If the TCP
-    /// header has other options than timestamps, the next ACK will not match. Returns `None` if the
-    /// TCP header is longer than one with timestamps only.
+    /// Stores the headers of the valid ACK in `packet`, to recognise the next ACK. Only a TCP
+    /// header with timestamps and no other option is recognised; with other options or none, no ACK
+    /// will match. Returns `None` if the TCP header is longer than one with timestamps only.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
@@ -78,9 +78,9 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The previous ACK had a valid checksum, and this ACK differs from it at most in the two
-        // words of `found`. So its checksum is valid if their sum equals that of the two words in
-        // `known`.
+        // The previous ACK had a valid checksum. This ACK differs from it at most in the two words
+        // of `found`. Its checksum is therefore valid if the sum of these words equals that of the
+        // words in `known`.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
@@ -251,8 +251,8 @@ mod tests {
     }
 
     proptest! {
-        /// A changed packet that `NextAck::read` accepts is valid, and differs from the previous
-        /// packet only in the permitted bits.
+        /// If `NextAck::read` accepts a changed packet, the full parser accepts it, too, and it
+        /// differs from the previous packet only in the permitted bits.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),

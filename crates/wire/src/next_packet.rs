@@ -27,13 +27,13 @@ pub struct NextPacket<V: IpVersion = V4> {
     /// The number of data bytes in each packet of the run.
     length: usize,
     /// The ones'-complement sum over the data of the run's first packet and bytes 4 to 19 of its
-    /// TCP header. That packet was valid. A later packet has the same values in all other bytes. So
-    /// it is valid if its sum over these bytes is equal to this sum.
+    /// TCP header. All other bytes that the checksum covers are equal in the packets of the run.
+    /// The first packet was valid, so a later packet is valid if it has the same sum.
     sum: u64,
 }
 
-/// A packet that continues a GRO run, if its checksum is correct. The checksum has not been
-/// verified yet.
+/// A packet whose headers continue a GRO run. Its checksum has not been verified yet; if it is
+/// wrong, the packet is not part of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfRun<'a> {
     /// The ones'-complement sum over bytes 4 to 19 of the TCP header, which contain all fields that
@@ -86,8 +86,8 @@ impl<V: IpVersion> NextPacket<V> {
     }
 
     /// Returns the expected sequence number of the next packet, and the expected 16 bits with its
-    /// data offset and control bits. They contain the PSH of the most recent packet, which the next
-    /// packet need not have.
+    /// data offset and control bits. PSH in these bits is that of the most recent packet, and may
+    /// differ in the next packet.
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
@@ -278,9 +278,9 @@ mod tests {
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // The parser compares headers by words of eight bytes. Differences at the same position
-            // of two words must not cancel out. So the test also inverts this bit in two bytes at
-            // once, for each pair of bytes.
+            // The parser compares headers by words of eight bytes, and combines the differences of
+            // all words. Equal differences in two words must not cancel out. The test therefore
+            // also inverts this bit in two bytes at once, for each pair of bytes.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;
@@ -357,8 +357,8 @@ mod tests {
     }
 
     proptest! {
-        /// A changed packet that `NextPacket::read` accepts and whose checksum is correct is valid,
-        /// and has the expected headers.
+        /// If `NextPacket::read` accepts a changed packet and its checksum is correct, the full
+        /// parser accepts it, too, and its headers are the expected ones.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),

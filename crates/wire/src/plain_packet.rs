@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 /// The offset in the TCP header of the byte whose upper four bits are the data offset.
 const DATA_OFFSET: usize = 12;
 
-/// A TCP packet that has neither IP options, extension headers, fragmentation nor padding. Fields
-/// are parsed on access.
+/// A TCP packet without IP options, extension headers, fragmentation and padding ("plain"). Fields
+/// are parsed when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainPacket<'a, V: IpVersion = V4> {
     /// The packet. Invariant: it contains at least an IP header and a TCP header.
@@ -22,9 +22,9 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     /// The length of the IP and TCP headers without options, in bytes.
     const HEADERS: usize = V::HEADER + TcpHeader::LENGTH;
 
-    /// Parses the packet at the start of `bytes`. Returns `None` if it is malformed, or if it is
-    /// not plain. [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`] distinguish these
-    /// cases. They accept every packet that this function accepts.
+    /// Parses the packet at the start of `bytes`. Returns `None` if the packet is malformed or not
+    /// plain. To tell these cases apart, use [`crate::Ipv4Packet::parse`] or
+    /// [`crate::Ipv6Packet::parse`], which accept every plain packet.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
@@ -99,7 +99,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         &self.bytes[V::HEADER..]
     }
 
-    /// Does the segment contain data? Meaningful only if its data offset is valid.
+    /// Does the segment contain data? The result is meaningless if the segment's data offset is
+    /// invalid.
     #[inline(always)]
     #[must_use]
     pub fn has_data(&self) -> bool {
@@ -112,8 +113,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
-        // A short segment is summed inline and without folding, because calling the general
-        // function takes as long as summing several words.
+        // A short segment is summed inline, and the sum is not folded to 16 bits. Calling `Sum::of`
+        // takes as long as summing several words.
         let sum = if segment.len() < SHORT {
             sum_short(segment)
         } else {
@@ -122,8 +123,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(sum)
     }
 
-    /// Copies the last `to.len()` bytes of the segment to `to`: its data, which must begin at an
-    /// even offset. Returns the sum over the data if the TCP checksum is correct.
+    /// Copies the data of the segment to `to`, whose length must be that of the data. The data must
+    /// begin at an even offset. Returns the sum over the data if the TCP checksum is correct.
     ///
     /// # Panics
     /// If `to` is longer than the segment.
@@ -133,9 +134,9 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // Both arms compute the same sum. In the first, the compiler knows the length of the
-        // header, so that it generates no loop. Most headers have no options but timestamps, and
-        // take this arm.
+        // Both arms compute the sum over the header in the same way. In the first, the compiler
+        // knows the length of the header, and generates no loop. Most headers have timestamps only,
+        // and take this arm.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),
@@ -147,8 +148,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (V::address_sum(&self.addresses()), self.segment());
-        // `rest` is the sum of the length and protocol fields of the pseudo-header. With both IP
-        // versions, sixteen bits suffice for the length.
+        // `rest` is the sum of the pseudo-header's fields for the length and the protocol. IPv6 has
+        // 32 bits for the length, but sixteen suffice, because a packet is not longer.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"
@@ -180,9 +181,9 @@ pub(crate) const fn add(left: u64, right: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Does `sum` fold to all ones, as the sum over a valid packet and its checksum does? Every
-/// multiple of 65,535 except zero folds to all ones. No caller's sum is zero, because it includes a
-/// header field that is never zero.
+/// Does `sum` fold to all ones, which means that the packet's checksum is correct? All multiples of
+/// 65,535 do, except zero. No caller's sum is zero, because it includes a header field that is
+/// never zero.
 #[inline(always)]
 pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)

@@ -6,9 +6,9 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 /// The length of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Prefetches the cache lines from the start of `first` to the end of `last`, which must be parts
-/// of one object. Does nothing if `last` lies before `first`, or if the processor has no prefetch
-/// instruction.
+/// Prefetches the cache lines from the first byte of `first` to the last byte of `last`, which must
+/// be parts of one object. Does nothing if `last` lies before `first`, or if the processor has no
+/// prefetch instruction.
 #[inline(always)]
 pub fn prefetch_through<A, B>(first: &A, last: &B) {
     let (begin, last_begin) = (core::ptr::from_ref(first).addr(), core::ptr::from_ref(last).addr());

@@ -54,9 +54,9 @@ impl Protocol {
         )
     }
 
-    /// Does `payload`, the beginning of a datagram in its first fragment, contain the whole header
-    /// of this protocol? Shorter first fragments can evade filters, which look for ports and flags
-    /// there (RFC 1858, RFC 7112 §5).
+    /// Does `payload`, the data of a first fragment, contain the whole header of this protocol? A
+    /// first fragment with less can evade filters, because they look for ports and flags there (RFC
+    /// 1858, RFC 7112 §5).
     #[must_use]
     pub fn has_whole_header(self, payload: &[u8]) -> bool {
         let length = match self {

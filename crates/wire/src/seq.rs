@@ -3,8 +3,8 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A TCP sequence number. Sequence numbers wrap, so they have no total order. A number is *before*
-/// or *after* another number; this order is meaningful only if the two are less than 2^31 apart.
+/// A TCP sequence number. Sequence numbers wrap, so they cannot be sorted. If two different numbers
+/// are less than 2^31 apart, one is *before* the other, and the other is *after* the first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SeqNum(u32);
@@ -34,14 +34,14 @@ impl SeqNum {
         self.distance_from(other) > 0
     }
 
-    /// Is this number one of the `length` numbers from `start` on?
+    /// Is this number among the `length` numbers that begin with `start`?
     #[must_use]
     pub const fn within(self, start: Self, length: u32) -> bool {
         self.0.wrapping_sub(start.0) < length
     }
 
-    /// Are the `length` numbers from this one on all among the `room` numbers from `start` on?
-    /// Returns false if `length` is zero.
+    /// Do the `length` numbers that begin with this one all belong to the `room` numbers that begin
+    /// with `start`? Returns false if `length` is zero.
     ///
     /// It would not suffice to compare the first and last number with the ends of the range by
     /// [`before`](Self::before) and [`after`](Self::after). Numbers that are 2^31 away from the
@@ -92,9 +92,8 @@ impl Sub<u32> for SeqNum {
     }
 }
 
-/// Returns the distance from `earlier` forward to this number, modulo 2^32. The result is
-/// meaningful only if `earlier` is known to be the earlier number; otherwise use
-/// [`SeqNum::before`].
+/// Returns how far this number lies after `earlier`, modulo 2^32. The result is meaningful only if
+/// `earlier` is known to be before this number or equal; [`SeqNum::before`] can tell.
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {

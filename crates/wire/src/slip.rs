@@ -1,6 +1,6 @@
-//! SLIP (RFC 1055), which frames IP packets on a serial line. One byte value (END) marks the end of
-//! a packet. Another value (ESC) begins a sequence of two bytes that replaces an END or ESC within
-//! a packet.
+//! SLIP (RFC 1055), which frames IP packets on a serial line. A byte value, END, marks the end of a
+//! packet. An END within a packet is replaced by two bytes, of which the first is ESC. So is an
+//! ESC.
 
 /// The byte that marks the end of a packet.
 const END: u8 = 0o300;
@@ -71,8 +71,8 @@ impl<B: AsMut<[u8]>> SlipDecoder<B> {
         }
     }
 
-    /// Ends the packet, and returns it unless it is damaged. If there are no bytes since the
-    /// previous END, there is no packet, so nothing is returned or counted.
+    /// Ends the packet, and returns it unless it is damaged. Two consecutive ENDs have no packet
+    /// between them, so nothing is returned or counted.
     fn end(&mut self, escaped: bool) -> Option<&mut [u8]> {
         let damaged = core::mem::take(&mut self.damaged) || escaped;
         let length = core::mem::take(&mut self.length);

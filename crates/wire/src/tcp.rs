@@ -45,9 +45,9 @@ impl TcpFlags {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Is a SYN with these flags a request for accurate ECN? Only two combinations of AE, CWR and
-    /// ECE are not: all clear, and CWR and ECE for classic ECN. Reserved combinations count as a
-    /// request (RFC 9768 §3.1.3).
+    /// Does a SYN with these flags request accurate ECN? Two combinations of AE, CWR and ECE do
+    /// not: none set, and CWR with ECE, which requests classic ECN. All others do, including the
+    /// reserved ones (RFC 9768 §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
         !matches!(self.ace(), 0b000 | 0b011)
@@ -86,8 +86,8 @@ pub struct Segment<'a> {
     /// The data of the segment.
     pub payload: &'a [u8],
     /// The number of data bytes in each of the segments that the link has coalesced into this one
-    /// (GRO). The final segment may have had fewer. `None` without coalescing. This number is not
-    /// part of the header, so [`parse`](Self::parse) sets it to `None`.
+    /// (GRO). Only the final segment may have had fewer. `None` if the link has coalesced nothing.
+    /// The header does not contain this number, so [`parse`](Self::parse) sets it to `None`.
     pub joined: Option<NonZeroU16>,
 }
 
@@ -232,8 +232,8 @@ impl TcpHeader {
     /// The offset of the checksum in the header.
     pub const CHECKSUM_OFFSET: usize = 16;
 
-    /// Writes the fixed part to the start of `bytes`, with zero for the checksum. The caller writes
-    /// the options. Their length, `options_length` bytes, only affects the data offset here.
+    /// Writes the fixed part to the start of `bytes`, with zero for the checksum. Does not write
+    /// options: `options_length`, their length in bytes, only determines the data offset.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
@@ -258,10 +258,10 @@ impl TcpHeader {
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
 
-    /// Writes a header with a timestamps option only, 32 bytes, with zero for the checksum. Returns
-    /// the ones'-complement sum over the header. Equivalent to [`emit`](Self::emit) and
-    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster: most segments of a bulk transfer
-    /// have this form, so it has a function of its own.
+    /// Writes a header whose only option is timestamps, 32 bytes, with zero for the checksum.
+    /// Returns the ones'-complement sum over the header. [`emit`](Self::emit) and
+    /// [`TcpOptions::emit`](crate::TcpOptions::emit) together do the same, but more slowly. Most
+    /// segments of a bulk transfer have this form, so it has a function of its own.
     ///
     /// # Panics
     /// If `bytes` is shorter than 32 bytes.

@@ -7,12 +7,13 @@ use crate::{EcnCounts, FastOpenCookie, SeqNum};
 /// The first word of an option field that contains timestamps only, in the layout that RFC 7323
 /// appendix A recommends: NOP, NOP, kind 8, length 10.
 pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
-/// The word before the timestamps of a SYN on which SACK-permitted takes the place of the two NOPs.
+/// The word before the timestamps of a SYN that has SACK-permitted. This option takes the place of
+/// the two NOPs that otherwise align the timestamps.
 const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
 /// The word of a SACK-permitted option after two NOPs.
 const PERMITTED: u32 = 0x0101_0402;
-/// The first bytes of aligned options. For MSS these are kind and length; for window scale a NOP,
-/// kind and length.
+/// The constant bytes with which an aligned option begins: kind and length for MSS, and a NOP, kind
+/// and length for window scale.
 const MSS_PREFIX: u32 = 0x0204;
 const WINDOW_SCALE_PREFIX: u32 = 0x01_0303;
 
@@ -48,8 +49,8 @@ impl Timestamps {
             .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
     }
 
-    /// Returns the timestamps in any option field. Fields that contain only timestamps, or
-    /// timestamps and SACK blocks, are parsed faster.
+    /// Returns the timestamps in any option field. Two kinds of field are parsed faster than
+    /// others: those with timestamps only, and those with timestamps before SACK blocks.
     #[inline]
     #[must_use]
     pub fn among(field: &[u8]) -> Option<Self> {
@@ -91,8 +92,8 @@ impl SackBlocks {
     /// The number of blocks that fit an option field without other options.
     pub const MOST: usize = 4;
 
-    /// Returns the SACK blocks in any option field. Fields that contain only timestamps before the
-    /// SACK blocks are parsed faster.
+    /// Returns the SACK blocks in any option field. A field that contains timestamps, then SACK
+    /// blocks, and nothing else, is parsed faster than other fields.
     #[inline]
     pub(crate) fn among(field: &[u8]) -> Self {
         match Timestamps::before_blocks(field) {
@@ -131,8 +132,8 @@ impl SackBlocks {
     }
 }
 
-/// The user timeout option: the time for which the sender of the option lets its data stay
-/// unacknowledged before it closes the connection (RFC 5482 §3.3).
+/// The user timeout option (RFC 5482 §3.3). The sender of the option closes the connection when its
+/// data have been unacknowledged for this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserTimeout {
     /// Does `count` have the unit of minutes (G = 1), instead of seconds?
@@ -192,9 +193,9 @@ impl TcpOptions {
     /// timestamps.
     pub const SYN_LENGTH: usize = 20;
 
-    /// Parses an option field. At an option whose length is impossible, parsing stops, and the
-    /// options before it are used (RFC 9293 MUST-7). An option whose length is wrong for its kind
-    /// is skipped. If an option is repeated, the final one is used.
+    /// Parses an option field. If the length of an option is impossible, parsing stops there, and
+    /// only the options before it are used (RFC 9293 MUST-7). An option whose length is wrong for
+    /// its kind is skipped. If an option is repeated, the final one is used.
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
@@ -260,8 +261,8 @@ impl TcpOptions {
         }
     }
 
-    /// Stores the options from the start of `field`, as long as they begin at multiples of four
-    /// bytes, as in most SYNs. Returns the rest of the field.
+    /// Stores options from the start of `field`, until one does not begin at a multiple of four
+    /// bytes. In most SYNs, all options begin at such multiples. Returns the rest of the field.
     fn note_aligned<'a>(&mut self, mut field: &'a [u8]) -> &'a [u8] {
         while let Some((&first, after)) = field.split_first_chunk() {
             let word = u32::from_be_bytes(first);
@@ -330,9 +331,9 @@ impl TcpOptions {
         taken + self.sack_length(taken)
     }
 
-    /// Returns the length in bytes of the SACK option with its NOPs, after `taken` bytes of other
-    /// options. The option has as many of the blocks as fit. If none fits, or there are none, the
-    /// length is zero.
+    /// Returns the length in bytes of the SACK option with its NOPs. Other options already take
+    /// `taken` bytes, so the option contains only as many blocks as still fit. The length is zero
+    /// if that is none.
     fn sack_length(&self, taken: usize) -> usize {
         let room = (40_usize.saturating_sub(taken + 4)) / 8;
         match self.sack.as_slice().len().min(room) {

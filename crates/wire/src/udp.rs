@@ -36,8 +36,9 @@ impl UdpHeader {
     }
 
     /// Writes the checksum into the datagram at the start of `bytes`. `pseudo` is the sum over the
-    /// pseudo-header, and `sum` the sum over the datagram with a checksum field of zero. A computed
-    /// checksum of zero is sent as all ones, which is equal to zero in ones' complement.
+    /// pseudo-header, and `sum` the sum over the datagram with a checksum field of zero. If the
+    /// computed checksum is zero, all ones are written instead, because zero means that there is no
+    /// checksum. In ones' complement, the two are equal.
     ///
     /// # Panics
     /// If `bytes` is shorter than the header.
@@ -97,7 +98,8 @@ impl<'a> UdpDatagram<'a> {
         self.bytes.len()
     }
 
-    /// Was the datagram sent without a checksum? IPv6 forbids that (RFC 8200 §8.1).
+    /// Is the checksum field zero, which means that the sender computed no checksum? IPv6 forbids
+    /// that (RFC 8200 §8.1).
     #[must_use]
     #[inline]
     pub fn has_no_checksum(&self) -> bool {
@@ -160,7 +162,7 @@ mod tests {
         let mut bytes = [0; 10];
         HEADER.emit(2, &mut bytes);
         assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
-        // With this payload, the computed checksum is zero. It must be sent as all ones.
+        // This payload makes the computed checksum zero, which must be sent as all ones.
         let rest = (pseudo() + Sum::of(&bytes)).finish();
         bytes[8..].copy_from_slice(&rest.to_be_bytes());
         let sum = Sum::of(&bytes);

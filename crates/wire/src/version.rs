@@ -1,5 +1,5 @@
-//! Types for the IP versions. The code that recognises common packets is generic over them, and is
-//! compiled once for each version.
+//! Types that represent the IP versions. The code that recognises common packets has such a type as
+//! a parameter, so it is compiled once for each version.
 
 use crate::ipv4::fixed_header;
 use crate::plain_packet::{add, is_valid, low_word};
@@ -24,8 +24,9 @@ pub enum V4 {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum V6 {}
 
-/// An IP version: the layout of TCP packets without IP options and extension headers. Generic code
-/// is compiled for each version, so that offsets and lengths are constants.
+/// An IP version as a type parameter. It describes the layout of TCP packets without IP options and
+/// extension headers. Generic code is compiled for each version, so offsets and lengths are
+/// constants.
 pub trait IpVersion: Copy + Debug + Eq + 'static {
     /// The length of the IP header without options, in bytes.
     const HEADER: usize;
@@ -57,19 +58,20 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn addresses(head: &Self::Head) -> Self::Addresses;
     /// Returns both addresses, then both ports, as bytes of the packet.
     fn ends(head: &Self::Head) -> Self::Ends;
-    /// Returns the same addresses and ports as [`ends`](Self::ends), from headers with timestamps.
+    /// Returns the addresses and ports in headers with timestamps, in the form of
+    /// [`ends`](Self::ends).
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
     /// Returns the contribution of both addresses to the checksum: their ones'-complement sum, not
     /// yet folded to 16 bits.
     fn address_sum(addresses: &Self::Addresses) -> u64;
     /// Splits headers with timestamps from the rest of `bytes`; `None` if `bytes` is too short.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
-    /// Can `found` be the headers of the next data packet? `known` are the headers of the previous
-    /// packet, but with the sequence number that the next packet must have. Checks all fields
-    /// except the checksum of the segment.
+    /// Can `found` be the headers of the next data packet of a flow? `known` are the expected
+    /// headers: those of the previous packet, but with the next sequence number. All fields are
+    /// compared except the checksum of the segment.
     fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool;
-    /// Can `found` be the headers of a later ACK of the connection that sent an ACK with the
-    /// headers `known`? Checks all fields except the checksum of the segment.
+    /// Can `found` be the headers of a later ACK of a flow? `known` are the headers of an earlier
+    /// ACK of this flow. The checksum of the segment is not verified.
     fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool;
 }
 
@@ -90,7 +92,8 @@ impl IpVersion for V4 {
     fn plain_length(head: &Self::Head) -> Option<usize> {
         /// A mask for the first eight bytes: version, header length and fragment fields.
         const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
-        /// The masked bytes of a plain packet: version 4, a header of five words, no fragment.
+        /// The value of the masked bytes in a packet without options and fragmentation: version 4,
+        /// a header of five words, and zero in the fragment fields.
         const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
         let (words, _) = head.as_chunks::<8>();
         let first = u64::from_ne_bytes(words[0]);
@@ -252,18 +255,19 @@ type Difference = (usize, u8);
 const PUSH: u8 = TcpFlags::PSH.bits() as u8;
 
 /// The bits in which the TCP header of a data packet may differ from the expected header: PSH and
-/// the checksum. The expected header already contains the next sequence number.
+/// the checksum. The sequence number must not differ, because the expected header contains the next
+/// one.
 const DATA: &[Difference] = &[(13, PUSH), (16, 0xff), (17, 0xff)];
-/// The bits in which the TCP headers of consecutive ACKs may differ: acknowledgement number, window
-/// and checksum.
+/// The bits in which the TCP headers of consecutive ACKs of a flow may differ: acknowledgement
+/// number, window and checksum.
 const ACK: &[Difference] =
     &[(8, 0xff), (9, 0xff), (10, 0xff), (11, 0xff), (14, 0xff), (15, 0xff), (16, 0xff), (17, 0xff)];
-/// The bits in which the IPv4 headers of consecutive packets may differ: identification and header
-/// checksum.
+/// The bits in which the IPv4 headers of consecutive packets of a flow may differ: identification
+/// and header checksum.
 const IPV4: &[Difference] = &[(4, 0xff), (5, 0xff), (10, 0xff), (11, 0xff)];
 
-/// Returns a mask of the bits that may differ in IP and TCP headers. `tcp` and `ip` list them for
-/// each header, and the TCP header is at offset `tcp_at`.
+/// Returns a mask of the bits in which two packets may differ in their IP and TCP headers. `ip` and
+/// `tcp` list these bits for each header. The TCP header is at offset `tcp_at`.
 const fn mask<const LENGTH: usize>(
     tcp_at: usize,
     tcp: &[Difference],
@@ -283,9 +287,10 @@ const fn mask<const LENGTH: usize>(
     mask
 }
 
-/// Do the headers `found` equal the valid headers `known`, except in the bits of one of the masks?
-/// Consecutive packets mostly have equal IPv4 headers, so the mask `with_equal_ip` is tested first.
-/// With `with_other_ip`, the IPv4 checksum of `found` must also be correct.
+/// Do the headers `found` differ from the valid headers `known` only in permitted bits? Each of the
+/// two masks contains permitted bits. `with_equal_ip` is tried first, because consecutive packets
+/// mostly have equal IPv4 headers. With `with_other_ip`, the IPv4 checksum of `found` must be
+/// verified.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
@@ -311,8 +316,8 @@ fn differ_only<const LENGTH: usize>(
     let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
     let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
     // The length of the headers need not be a multiple of eight: IPv4 and TCP with timestamps have
-    // 52 bytes. The loop above then leaves out the last four, so the last eight bytes are compared
-    // here.
+    // 52 bytes. The loop above leaves out the remaining four bytes. Comparing the last eight bytes
+    // includes them.
     if let (Some(known), Some(found), Some(may)) =
         (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
     {

@@ -93,7 +93,7 @@ impl FromStr for VlanTag {
     }
 }
 
-/// Formats the tag as `ID` or `ID:PRIORITY`, from which it can be parsed.
+/// Formats the tag as `ID` or `ID:PRIORITY`. Parsing the text gives an equal tag.
 impl fmt::Display for VlanTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.priority() {
@@ -122,8 +122,8 @@ pub struct VlanTags {
 impl VlanTags {
     /// The tags of an untagged frame: none.
     pub const NONE: Self = Self { outer: None, inner: None };
-    /// The maximum number of tags that are parsed. Further tags remain in the payload, and the
-    /// frame has the [`EtherType`] of a tag.
+    /// The maximum number of tags that are parsed. If a frame has more, the others remain in its
+    /// payload, and the frame's [`EtherType`] is that of a tag.
     pub const MOST: usize = 2;
 
     /// Creates the tags of a frame with a single tag.
@@ -156,7 +156,7 @@ impl VlanTags {
     }
 }
 
-/// Appends tags, the outer one first, and ignores those after the second.
+/// Appends tags, the outer one first. Tags that would be a third one or later are ignored.
 impl Extend<VlanTag> for VlanTags {
     fn extend<I: IntoIterator<Item = VlanTag>>(&mut self, tags: I) {
         for tag in tags {

@@ -154,8 +154,8 @@ proptest! {
         assert_round_trip(&header, message);
     }
 
-    /// Every parsed message can be emitted and parsed to an equal message, so the parser accepts
-    /// only messages that its type can represent.
+    /// Every message that the parser accepts can be emitted, and the emitted bytes parse to an
+    /// equal message. The parser thus loses no content of a message.
     #[test]
     fn hostile_messages_do_not_panic_and_valid_ones_are_stable(
         header in header(),

@@ -157,9 +157,8 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // Timestamps, the byte counters of AccECN (up to three) and two SACK blocks
-                // together can exceed the maximum of 40 bytes of options. So timestamps are
-                // omitted.
+                // Timestamps, up to three byte counters of AccECN and two SACK blocks together can
+                // exceed 40 bytes, the maximum for options. In this case, timestamps are omitted.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }
@@ -215,8 +214,8 @@ proptest! {
         header in ipv4_header(), options in ipv4_options(), bit in any::<prop::sample::Index>()
     ) {
         let mut bytes = emitted(&[], |bytes| header.emit_with_options(&options, 0, bytes));
-        // The first byte is left unchanged. It holds the header length, which determines the bytes
-        // that are summed, so the checksum need not detect its changes.
+        // The bit is never in the first byte. This byte contains the header length, which
+        // determines the bytes that are summed, so the checksum need not detect its changes.
         let bit = 8 + bit.index(bytes.len() * 8 - 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(Ipv4Packet::parse(&bytes).is_err());
@@ -313,8 +312,8 @@ proptest! {
         mut payload in vec(any::<u8>(), 0..120), lengths in any::<[u8; 4]>(), cut in 0..60_usize
     ) {
         // The packet is unfragmented, because the payload of a fragment would not be parsed. Some
-        // payload bytes are replaced by small numbers, because parsers may take them for lengths,
-        // and small lengths are plausible.
+        // payload bytes are replaced by numbers below 16. Where a parser takes such a byte for a
+        // length, parsing gets further than with a large number.
         let header = Ipv4Header {
             protocol: Protocol::new(protocol), more_fragments: false, fragment_offset: 0, ..header
         };

@@ -15,13 +15,14 @@ cpufeatures::new!(detected, "avx2");
 
 const BLOCK: usize = 32;
 
-/// Proof that this CPU has AVX2. Functions that use AVX2 require it, because they are undefined on
-/// other CPUs.
+/// A value that exists only if this CPU has AVX2. Functions that use AVX2 require it as an
+/// argument, because their behaviour is undefined on other CPUs.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// Returns the proof, if this CPU has AVX2. The CPU is queried once per process.
+    /// Returns the value if this CPU has AVX2, otherwise `None`. The CPU is queried once per
+    /// process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
@@ -43,8 +44,8 @@ impl Avx2 {
     }
 }
 
-/// The maximum number of bytes that are summed at once. They are 32,768 words of 16 bits, whose sum
-/// has at most 31 bits. So no 32-bit lane can overflow.
+/// The maximum number of bytes that are added to the same lanes. They are 32,768 words of 16 bits,
+/// whose sum has at most 31 bits. A 32-bit lane can therefore not overflow.
 pub(super) const PART: usize = 64 << 10;
 
 /// The number of bytes in a step of the copying loop: eight blocks. If a step had only one load and
@@ -78,8 +79,9 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     copy_then_sum(from, to)
 }
 
-/// Copies and sums fewer bytes than a block, or more than [`PART`]. This function is not inlined,
-/// so that the common path need not save registers for the calls here.
+/// Copies and sums an input that is shorter than a block or longer than [`PART`]. The function is
+/// not inlined: the caller then has no calls on its common path, and need not save registers for
+/// them.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
@@ -148,11 +150,11 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
 /// They give an approximate sum, from which it follows how often the column has overflowed.
 struct Columns {
     wrapped: __m256i,
-    /// An eighth of the true sums of pairs of columns. As in [`Lanes`], 32,768 is subtracted from
-    /// each 16-bit word that is added. Averages are rounded up, so eight times this value is never
-    /// less than the true sum. It exceeds the true sum by at most 12 for each step and column,
-    /// which is 49,152 in [`PART`] bytes. Two sums that wrap to the same value differ by at least
-    /// 65,536, so this bound determines which of them is the true one.
+    /// The sums of pairs of columns, divided by eight, as the averages give them. As in [`Lanes`],
+    /// 32,768 is subtracted from each 16-bit word. Averages are rounded up, so eight times this
+    /// value is at least the true sum. It exceeds the true sum by at most 12 for each step and
+    /// column, which is 49,152 in [`PART`] bytes. Two sums that wrap to the same value differ by at
+    /// least 65,536, so this bound determines which of them is the true one.
     eighths: __m256i,
 }
 
@@ -187,8 +189,8 @@ struct Lanes {
     odd: __m256i,
 }
 
-/// Masks for the block at the end of the input. The 32 bytes from offset `n` form the mask that
-/// keeps only the last `n` bytes of a block.
+/// Masks for a block of which only the last `n` bytes are to be summed. The mask for `n` is the 32
+/// bytes at offset `n`, and clears the other bytes of the block.
 const MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut at = BLOCK;
@@ -219,7 +221,8 @@ impl Lanes {
         self.odd = _mm256_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// Returns the sum over `bytes`, given that all whole blocks have been added to these lanes.
+    /// Returns the sum over the whole input `bytes`. The caller must have added all whole blocks to
+    /// these lanes; this function adds the rest.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total(mut self, bytes: &[u8]) -> u64 {
@@ -232,8 +235,8 @@ impl Lanes {
         taken_off.wrapping_add_signed(_mm_cvtsi128_si32(one).into())
     }
 
-    /// Returns the sum over `bytes`, given that all whole blocks have been added either to these
-    /// lanes or to `columns`.
+    /// Returns the sum over the whole input `bytes`. The caller must have added each whole block to
+    /// these lanes or to `columns`; this function adds the rest.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
@@ -260,9 +263,10 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the words of `bytes` after the last whole block. Returns the number that the caller
-    /// must add to the sum of these lanes. It makes up for the 32,768 subtracted from each word,
-    /// including the words that the mask cleared. It includes the last byte if the length is odd.
+    /// Adds the words of the input `bytes` that follow the last whole block. Returns the number
+    /// that the caller must add to the sum of these lanes. It compensates for the 32,768 subtracted
+    /// from each word, also from those that the mask cleared. If the length is odd, the last byte
+    /// is added to this number.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {

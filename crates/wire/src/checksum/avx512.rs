@@ -9,19 +9,20 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// The code does not use `avx512vbmi2`. It is required only to select CPUs: those since Ice Lake and
-// Zen 4. Earlier CPUs reduce their clock rate for 512-bit vectors, so AVX2 is better for them.
+// The code does not use `avx512vbmi2`. It is required because only the CPUs since Ice Lake and Zen
+// 4 have it. Earlier CPUs reduce their clock rate for 512-bit vectors, so they use AVX2 instead.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;
 
-/// Proof that this CPU has AVX-512. Functions that use AVX-512 require it, because they are
-/// undefined on other CPUs.
+/// A value that exists only if this CPU has AVX-512. Functions that use AVX-512 require it as an
+/// argument, because their behaviour is undefined on other CPUs.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// Returns the proof, if this CPU has AVX-512. The CPU is queried once per process.
+    /// Returns the value if this CPU has AVX-512, otherwise `None`. The CPU is queried once per
+    /// process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
@@ -127,7 +128,8 @@ impl Lanes {
         self.odd = _mm512_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// Returns the sum over `length` bytes, given that all were added in blocks padded with zeros.
+    /// Returns the sum over an input of `length` bytes. All its blocks must have been added to
+    /// these lanes, the final one padded with zeros.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn total(self, length: usize) -> u64 {

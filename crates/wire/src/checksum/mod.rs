@@ -103,7 +103,7 @@ impl Sum {
     }
 }
 
-/// Adds the sum over another part of the bytes, which begins at an even offset.
+/// Adds the sum over another part of the covered bytes. This part must begin at an even offset.
 impl Add for Sum {
     type Output = Self;
     fn add(self, next: Self) -> Self {
@@ -133,8 +133,8 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     Sum(portable::copy_and_sum(from, to))
 }
 
-/// Functions that select the widest vector extension of a CPU with at least AVX2. They are not
-/// inlined, so that the code of each caller grows only by the test for AVX2 and a call.
+/// Functions for CPUs with at least AVX2, which use the widest vector extension of the CPU. They
+/// are not inlined, so each caller only contains a test for AVX2 and a call.
 #[cfg(target_arch = "x86_64")]
 mod widest {
     use super::{avx2::Avx2, avx512::Avx512};

@@ -24,8 +24,8 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(from)
 }
 
-/// Returns the sum over a few bytes, eight at a time with carry, without the setup that vector
-/// instructions need.
+/// Returns the sum over a short input, added in words of eight bytes with carry. Vector
+/// instructions would need more time for their setup.
 #[inline]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     // A common input, the TCP header with timestamps, has exactly 32 bytes. It is summed by the
@@ -49,8 +49,8 @@ fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
     words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
-/// Returns the sum over the last `count` bytes of `last`. The other bytes of `last` have been
-/// summed before.
+/// Returns the sum over the final `count` bytes of an input. `last` are its final eight bytes, of
+/// which the others have already been summed.
 #[inline]
 fn end_of(last: [u8; 8], count: usize) -> u64 {
     (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()

@@ -41,8 +41,8 @@ fn in_network_order(sum: u16) -> u16 {
     u16::from_be(sum)
 }
 
-/// Words of all ones give the largest possible sums, so no lane of any implementation may overflow
-/// with them.
+/// Words of all ones give the largest possible sums. With them, the lanes in which an
+/// implementation adds must not overflow.
 #[test]
 fn all_ones_of_any_length_carry_correctly() {
     for length in (65_536..65_536 + 64).chain(0..200) {
@@ -132,8 +132,9 @@ proptest! {
         }
     }
 
-    /// The AVX2 code loads the last bytes of an input so that they overlap the previous block. An
-    /// input shorter than a block has no previous block, so it is summed by other code.
+    /// The AVX2 code loads the last 32 bytes of an input as a block, which may overlap the previous
+    /// block. An input that is shorter than a block has too few bytes for this, so it is summed by
+    /// other code.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn avx2_sums_inputs_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
@@ -180,9 +181,9 @@ proptest! {
         bytes[..2].copy_from_slice(&checksum.to_be_bytes());
         prop_assert!(Sum::of(&bytes).is_valid());
         bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
-        // In ones' complement, zero and all ones represent the same number. So if one of them is
-        // the right checksum, and adding `wrong` yields the other, the changed checksum is valid as
-        // well.
+        // In ones' complement, zero and all ones represent the same number. If `wrong` changes the
+        // checksum from one of these values to the other, the changed checksum is therefore valid
+        // as well.
         let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
             || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
         prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());
@@ -240,8 +241,8 @@ fn zeros_with_a_zero_checksum_are_not_valid() {
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
-/// The AVX2 copy adds words by averaging pairs of words, and then pairs of averages. In the test
-/// data, each such pair has an odd sum, so every average is rounded up.
+/// The AVX2 copy sums words by averaging pairs of words, and then pairs of averages. An average is
+/// rounded up if the sum of its pair is odd. The test data make all these sums odd.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_avx2_copy_sums_correctly_if_all_averages_are_rounded_up() {

@@ -82,8 +82,8 @@ pub enum TimeExceeded {
     Reassembly = 1,
 }
 
-/// The scope of a Redirect message: the packets that should use another router. Destination and
-/// type of service are those of the packet that caused the message.
+/// The scope of a Redirect message: the packets that should use another router. "The destination"
+/// and "the type of service" are those of the packet that caused the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Redirect {
     /// Packets to the destination network.

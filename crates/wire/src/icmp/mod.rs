@@ -9,7 +9,7 @@ pub use quote::Quote;
 use crate::layout::{half, room, split_fixed};
 use crate::{Malformed, Sum};
 
-/// An echo request, or the echo reply that repeats it.
+/// The content of an echo request, or of the echo reply that repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo<'a> {
     /// A number that distinguishes the programs which send requests.

@@ -110,7 +110,8 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
-    /// Returns a packet with eight bytes of payload, then padding.
+    /// Returns a packet with eight bytes of payload, followed by padding that is not part of the
+    /// packet.
     fn packet(protocol: Protocol, options: &[u8]) -> [u8; 60] {
         let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
         let mut bytes = [0xee; 60];

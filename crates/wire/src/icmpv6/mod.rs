@@ -27,8 +27,8 @@ pub enum Icmpv6Message<'a> {
     },
     /// A valid message of Neighbour Discovery (RFC 4861).
     NeighborDiscovery(NdMessage<'a>),
-    /// An informational message of another protocol, for example one that [`mld::parse`] parses. A
-    /// host discards the types that it does not implement (RFC 4443 §2.4 b).
+    /// An informational message that this type does not represent, such as one that [`mld::parse`]
+    /// parses. A host discards the types that it does not implement (RFC 4443 §2.4 b).
     Other {
         /// The ICMPv6 type of the message, at least 128.
         kind: u8,

@@ -106,7 +106,7 @@ impl<'a> Ipv6Quote<'a> {
 }
 
 /// Finds the transport header in `rest`, the quoted bytes after the fixed header. `next` is the
-/// type of the first header in `rest`, which may be cut off anywhere. Returns the protocol and the
+/// type of the first header in `rest`. The quote may end anywhere. Returns the protocol and the
 /// bytes from the transport header on.
 fn transport(mut next: Protocol, mut rest: &[u8]) -> Option<(Protocol, &[u8])> {
     for _ in 0..=Ipv6Extensions::MOST {

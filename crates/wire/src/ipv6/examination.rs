@@ -13,7 +13,8 @@ const MOST_OPTIONS: usize = 8;
 /// The offset of the payload length in an IPv6 header, in bytes.
 const PAYLOAD_LENGTH: usize = 4;
 
-/// A received packet after its extension headers were processed: unfragmented, or a fragment.
+/// The result of processing the extension headers of a received packet: an unfragmented packet, or
+/// a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Content<'a> {
     /// An unfragmented packet. It may have a fragment header, if the fragment is the whole packet
@@ -47,8 +48,8 @@ pub struct Ipv6Piece<'a> {
 pub enum Ipv6Refusal {
     /// The headers are malformed. The packet is dropped without an error message.
     Malformed(Malformed),
-    /// The packet is dropped without an error message. Some unknown options require this, for
-    /// example.
+    /// The packet is well-formed, but is dropped without an error message. For example, some
+    /// unknown options require this.
     Silent,
     /// The packet is dropped, and its source must be sent an ICMPv6 Parameter Problem.
     Report {
@@ -56,7 +57,7 @@ pub enum Ipv6Refusal {
         problem: Icmpv6Problem,
         /// The offset in the packet of the byte that caused the error.
         pointer: u32,
-        /// Is the error also sent if the packet's destination was a multicast group (RFC 4443 §2.4
+        /// Is the error sent even if the packet's destination was a multicast group (RFC 4443 §2.4
         /// e.3)?
         is_for_groups: bool,
     },
@@ -70,8 +71,8 @@ impl From<Malformed> for Ipv6Refusal {
 
 impl<'a> Ipv6Packet<'a> {
     /// Processes the extension headers of the packet at the start of `bytes`, as its destination
-    /// does. Headers after the fragment header of a fragment belong to the reassembled packet,
-    /// which must be processed again.
+    /// does. If the packet is a fragment, the headers after its fragment header are not processed.
+    /// They belong to the reassembled packet, which the caller must examine in the same way.
     ///
     /// No type of routing header is supported: a header with segments left is refused, as RFC 5095
     /// requires for type 0. An authentication header is left in the payload, as an unknown
@@ -101,9 +102,9 @@ impl<'a> Ipv6Packet<'a> {
     }
 }
 
-/// Returns the reason to discard a packet with the malformed header at which `extensions` has
-/// stopped. If this is a Hop-by-Hop Options header after other headers, the source is told of an
-/// unknown header (RFC 8200 §4.1).
+/// Returns the reason to discard a packet because `extensions` has stopped at a malformed header.
+/// If a Hop-by-Hop Options header follows other headers, the reason is an unknown header type,
+/// which is reported to the source (RFC 8200 §4.1).
 fn misplaced(extensions: &Ipv6Extensions<'_>, malformed: Malformed) -> Ipv6Refusal {
     match (malformed, extensions.protocol()) {
         (Malformed::Field { .. }, Protocol::HOP_BY_HOP) => {

@@ -84,8 +84,8 @@ pub struct Ipv6Extensions<'a> {
 }
 
 impl<'a> Ipv6Extensions<'a> {
-    /// The maximum number of extension headers of a packet. RFC 8200 has no limit; this one bounds
-    /// the processing time of a hostile packet.
+    /// The maximum number of extension headers of a packet. RFC 8200 sets no maximum. This one
+    /// limits the time that a hostile packet with many headers can take.
     pub const MOST: u32 = 8;
 
     /// Creates an iterator over the headers of `packet`, which begins with a fixed header and ends

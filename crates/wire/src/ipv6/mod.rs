@@ -93,9 +93,10 @@ impl Ipv6Header {
         fixed[1] |= 0x30;
     }
 
-    /// Completes the header of a reassembled packet that fills `bytes`. Writes the payload length,
-    /// and `next` to the next header field at `named_at`, which announced the fragment header (RFC
-    /// 8200 §4.5). Returns false if the packet is too long for the length field.
+    /// Completes the headers of a reassembled packet that fills `bytes`. Writes the payload length.
+    /// Also writes `next` to the byte at `named_at`: the next header field that announced the
+    /// fragment header, which the packet no longer has (RFC 8200 §4.5). Returns false if the packet
+    /// is too long for the length field.
     ///
     /// # Panics
     /// If `bytes` is shorter than a header.
@@ -144,8 +145,8 @@ pub struct Ipv6Packet<'a> {
     pub extensions: &'a [u8],
     /// The fragment header, if there is one.
     pub fragment: Option<Ipv6Fragment>,
-    /// The protocol of the payload. In a fragment other than the first, it is copied from the next
-    /// header field of the fragment header.
+    /// The protocol of the payload. Only the first fragment contains the header of this protocol.
+    /// In other fragments, it is the value of the fragment header's next header field.
     pub protocol: Protocol,
     /// The payload: the bytes after the extension headers, up to the payload length.
     pub payload: &'a [u8],

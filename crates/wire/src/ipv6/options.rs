@@ -45,7 +45,8 @@ impl Ipv6Option<'_> {
     }
 }
 
-/// An iterator over the options of an extension header. It skips padding, and ends after an error.
+/// An iterator over the options of an extension header, without padding. After a malformed option,
+/// it returns an error and ends.
 #[derive(Clone, Debug)]
 pub struct Ipv6Options<'a> {
     rest: &'a [u8],

@@ -20,8 +20,8 @@ pub enum NdMessage<'a> {
     /// The parameters of a link, advertised by one of its routers.
     RouterAdvertisement(RouterAdvertisement<'a>),
     /// A request for the MAC address of the target, or a check that the target is still reachable.
-    /// A message from the unspecified address has another purpose: its sender checks that no other
-    /// host uses the target address (RFC 4862 §5.4).
+    /// If its source is the unspecified address, the message has another purpose. Its sender then
+    /// checks that no other host uses the target address (RFC 4862 §5.4).
     NeighborSolicitation {
         /// The address of the target, which must not be multicast.
         target: Ipv6Addr,
@@ -125,8 +125,8 @@ const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
 impl<'a> NdMessage<'a> {
-    /// The required hop limit of all messages. A smaller hop limit proves that a router forwarded
-    /// the message, so the message comes from outside the link.
+    /// The required hop limit of all messages. Routers decrease the hop limit. A received message
+    /// with a smaller one was therefore forwarded, and comes from outside the link.
     pub const HOP_LIMIT: u8 = 255;
 
     /// Creates the IP header for a message of Neighbour Discovery.
@@ -144,8 +144,8 @@ impl<'a> NdMessage<'a> {
         ROUTER_SOLICITATION <= kind && kind <= REDIRECT
     }
 
-    /// Parses the ICMPv6 message that has `body` after its checksum. Returns `None` if it is not a
-    /// message of Neighbour Discovery.
+    /// Parses an ICMPv6 message of type `kind`. `body` are the bytes after the checksum. Returns
+    /// `None` if it is not a message of Neighbour Discovery.
     pub(crate) fn parse(
         header: &Ipv6Header,
         kind: u8,
@@ -312,7 +312,8 @@ impl<'a> RouterAdvertisement<'a> {
     }
 }
 
-/// Splits the fixed fields after the checksum from the options, and checks the options.
+/// Splits `body`, the part of a message after the checksum, into the fixed fields and the options.
+/// Checks the options.
 fn split<const LENGTH: usize>(body: &[u8]) -> Result<(&[u8; LENGTH], NdOptions<'_>), Malformed> {
     let (fixed, rest) = crate::layout::split_fixed("Neighbour Discovery message", body)?;
     Ok((fixed, NdOptions::parse(rest)?))

@@ -40,7 +40,8 @@ pub struct PrefixInformation {
     pub is_autonomous: bool,
     /// The time in seconds for which the prefix is valid, or [`PrefixInformation::INFINITE`].
     pub valid_lifetime: u32,
-    /// The time in seconds for which addresses with the prefix are preferred to others.
+    /// The time in seconds for which addresses with this prefix are preferred. After it, hosts
+    /// prefer their other addresses for new connections.
     pub preferred_lifetime: u32,
 }
 
@@ -165,8 +166,9 @@ impl<'a> NdOptions<'a> {
     /// The empty list of options.
     pub const NONE: NdOptions<'static> = NdOptions(&[]);
 
-    /// The maximum number of options in a message. RFC 4861 has no limit; this one bounds the
-    /// processing time of a hostile message. A message of 1,500 bytes has room for 46 prefixes.
+    /// The maximum number of options in a message. RFC 4861 sets no maximum. This one limits the
+    /// time that a hostile message can take, and is enough for real ones: 1,500 bytes have room for
+    /// only 46 prefixes.
     pub const MOST: u32 = 64;
 
     /// Parses the options that fill `bytes`.
@@ -225,7 +227,7 @@ impl<'a> NdOptions<'a> {
         })
     }
 
-    /// Is there an option of this type, even one with a wrong length?
+    /// Is there an option of this type? Options whose length is wrong for the type also count.
     pub(super) fn has(&self, kind: u8) -> bool {
         self.whole().any(|option| option[0] == kind)
     }

@@ -37,8 +37,8 @@ impl fmt::Display for FrameLine<'_> {
     }
 }
 
-/// The numbers to which printed sequence numbers are relative. If these are the sequence numbers of
-/// the SYNs, the first byte of data has number 1.
+/// The numbers that are subtracted from printed sequence numbers. If they are the sequence numbers
+/// of the two SYNs, the first byte of data is printed as number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceBases {
     /// The number that is subtracted from sequence numbers.
@@ -177,8 +177,8 @@ fn write_udp(f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
     };
     carried.write_ends(f, datagram.header.source_port, datagram.header.destination_port)?;
     write!(f, "UDP, length {}", datagram.payload.len())?;
-    // Only IPv4 allows UDP datagrams without a checksum (RFC 8200 §8.1). In IPv6, a missing
-    // checksum is reported as wrong.
+    // Only IPv4 allows UDP datagrams without a checksum (RFC 8200 §8.1). In IPv6, a datagram
+    // without a checksum is printed as one with a wrong checksum.
     let may_be_missing = carried.source.is_ipv4();
     let is_missing = datagram.has_no_checksum() && !may_be_missing;
     let pseudo = carried.pseudo_header(datagram.length());

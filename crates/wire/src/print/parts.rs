@@ -14,7 +14,8 @@ pub(super) struct Carried<'a> {
 }
 
 impl Carried<'_> {
-    /// Returns the sum over the pseudo-header of the first `length` bytes of the payload.
+    /// Returns the sum over the pseudo-header of a transport segment that has `length` bytes,
+    /// counted from the start of the payload.
     pub(super) fn pseudo_header(&self, length: usize) -> Sum {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -53,8 +54,9 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Writes the text for this fragment; `carried` has its addresses and its payload. The payload
-    /// is not parsed, because only the first fragment has the transport header.
+    /// Writes the text for this fragment. `carried` has its addresses and its payload. Only the
+    /// byte range of the payload is printed: the payload is not parsed, because only the first
+    /// fragment has the transport header.
     pub(super) fn write(self, f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
         let Self { identification, offset, more } = self;
         let end = usize::from(offset) + carried.payload.len();

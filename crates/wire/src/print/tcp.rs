@@ -45,8 +45,8 @@ pub(super) fn write(
     write_verdict(f, TcpHeader::verify_checksum(bytes, pseudo).is_ok())
 }
 
-/// Do AE, CWR and ECE of this segment contain the ACE counter of AccECN? That depends on the
-/// handshake, which is not known here. But two signs are reliable: AE outside a SYN, and an AccECN
+/// Do AE, CWR and ECE of this segment contain the ACE counter of AccECN? The handshake decides
+/// that, but is not known here. Two signs are reliable: an AE flag outside a SYN, and an AccECN
 /// option (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
@@ -80,8 +80,8 @@ impl fmt::Display for FlagLetters {
     }
 }
 
-/// A formatter that prints the known TCP options, separated by commas. SACK blocks are relative to
-/// the given sequence number.
+/// A formatter that prints the known TCP options, separated by commas. The given sequence number is
+/// subtracted from the numbers of SACK blocks.
 struct OptionWords<'a>(&'a TcpOptions, SeqNum);
 
 impl fmt::Display for OptionWords<'_> {

@@ -108,8 +108,8 @@ fn timestamps_before_blocks_are_parsed_as_they_are_byte_by_byte() {
     }
 }
 
-/// Parsing word by word equals parsing byte by byte. Tested with the SYNs of this stack and of
-/// Linux, with each single bit inverted, and with each truncation.
+/// Parsing word by word gives the same options as parsing byte by byte. The test fields are SYNs of
+/// this stack and of Linux, also with each single bit inverted and with each truncation.
 #[test]
 fn parsing_by_words_equals_parsing_by_bytes() {
     let fields: [&[u8]; 3] = [

@@ -1,9 +1,10 @@
 //! The change mask of a compressed header, and the numbers that follow it (RFC 1144 §3.2.2). The
 //! bits of the mask say which fields have changed since the previous packet.
 
-/// C: the packet belongs to another connection than the packet before it.
+/// C: the packet belongs to another connection than the previous packet on the line.
 pub(super) const CONNECTION: u8 = 0x40;
-/// I: the IP identification has not grown by one, and its difference follows the mask.
+/// I: the IP identification has not grown by one. The amount by which it has grown follows the
+/// mask.
 pub(super) const IDENTIFICATION: u8 = 0x20;
 /// P: PSH is set.
 pub(super) const PUSH: u8 = 0x10;
@@ -11,8 +12,8 @@ pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The bits S, A, W and U. Two combinations of them hardly ever describe a real change of a header.
-/// Instead, RFC 1144 uses these two as codes for the special cases below.
+/// Mask of the bits S, A, W and U. Sequence number, window and urgent pointer hardly ever change
+/// together. RFC 1144 therefore uses S+W+U and S+A+W+U as codes for the special cases below.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
 /// Special case: sequence and acknowledgement number have both grown by the data length of the
 /// previous packet, as when a host echoes typed characters.
@@ -21,8 +22,8 @@ pub(super) const ECHOED: u8 = SEQUENCE | WINDOW | URGENT;
 /// transfer in one direction.
 pub(super) const ONE_WAY: u8 = SPECIALS;
 
-/// The maximum total length in bytes of the numbers after a change mask: five numbers of three
-/// bytes each.
+/// The maximum total length in bytes of the numbers after a change mask: urgent pointer, window,
+/// acknowledgement number, sequence number and identification, of three bytes each.
 const ROOM: usize = 15;
 
 /// The numbers after a change mask, encoded in their order on the line.
@@ -33,7 +34,8 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Appends a number: one byte for 1 to 255, otherwise a zero and two bytes.
+    /// Appends a number. Numbers from 1 to 255 take one byte; others take three, of which the first
+    /// is zero.
     pub(super) fn put(&mut self, number: u16) {
         let [high, low] = number.to_be_bytes();
         let bytes: &[u8] = if high == 0 && low != 0 { &[low] } else { &[0, high, low] };

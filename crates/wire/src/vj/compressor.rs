@@ -15,8 +15,8 @@ pub struct VjCompressor {
     slots: [Option<Slot>; VJ_SLOTS],
     /// The slot of the connection to which the previous compressible packet belonged.
     last: Option<u8>,
-    /// The number of compressible packets so far. Each slot stores the value at its last use, by
-    /// which the least recently used slot is found.
+    /// The number of compressible packets so far. When a slot is used, it stores this number. The
+    /// slot with the smallest number is thus the least recently used one.
     packets: u64,
 }
 
@@ -39,9 +39,9 @@ impl VjCompressor {
         Self::default()
     }
 
-    /// Compresses the IPv4 packet in place, and returns the bytes to send, which are never more
-    /// than the packet has. A packet that is not a TCP segment of an established connection is
-    /// returned unchanged.
+    /// Compresses the headers of the IPv4 packet in place. Returns the bytes to send, which are not
+    /// more than `packet` has. Only TCP segments of established connections are compressed; other
+    /// packets are returned unchanged.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
         self.packets += 1;
@@ -64,8 +64,8 @@ impl VjCompressor {
         }
     }
 
-    /// Returns the slot of the connection to which `saved` belongs. If it has none, returns the
-    /// least recently used slot.
+    /// Returns the slot of the connection to which `saved` belongs. If this connection has no slot,
+    /// returns the slot that was used least recently.
     fn slot_of(&self, saved: &Saved) -> u8 {
         let knows = |slot: &&Option<Slot>| {
             slot.as_ref()
@@ -124,8 +124,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
         return None;
     }
     // RFC 1144 encodes two frequent changes as special cases: echoed terminal traffic, and data in
-    // one direction. They are not used if the previous packet had URG. Decompressors derived from
-    // the sample code of the RFC do not clear URG in these cases.
+    // one direction. This compressor does not use them if the previous packet had URG.
+    // Decompressors derived from the RFC's sample code would then leave URG set.
     let was_urgent = before.has_flag(TcpFlags::URG);
     if mask == SEQUENCE && sequence == data && !was_urgent {
         (mask, numbers) = (ONE_WAY, Numbers::default());
@@ -150,8 +150,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     Some(Difference { mask, numbers })
 }
 
-/// Are all fields unchanged whose changes cannot be encoded? These are the version, the header
-/// lengths, the type of service, DF, the TTL, options, and the flags except PSH and URG.
+/// Are the fields unchanged for which RFC 1144 has no encoding of a change? These are the version,
+/// the header lengths, the type of service, DF, the TTL, options, and the flags except PSH and URG.
 fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
     let (one, other) = (before.as_slice(), now.as_slice());
     let ip = now.shape().ip;
@@ -164,8 +164,8 @@ fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
         && one[ip + 20..] == other[ip + 20..]
 }
 
-/// Writes `difference` over the end of the packet's headers, immediately before the data. Returns
-/// the compressed packet.
+/// Writes `difference` immediately before the data, over the last bytes of the packet's headers.
+/// Returns the compressed packet.
 fn write_difference<'a>(
     packet: &'a mut [u8],
     shape: Shape,

@@ -14,25 +14,27 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
-    /// The slot of the previous packet. `None` after an error, because a packet that was lost may
-    /// have named another slot.
+    /// The slot of the previous packet, to which a packet without a slot number refers. `None`
+    /// after an error, because a lost packet may have named another slot.
     last: Option<u8>,
 }
 
 /// The reason why received bytes do not form a packet. The serial line or the peer is at fault. TCP
-/// recovers by retransmission, and retransmissions have uncompressed headers (RFC 1144 §4.2).
+/// then retransmits the lost data. Retransmissions have uncompressed headers, so they also correct
+/// the stored headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VjError {
-    /// The packet does not name its connection, so it belongs to that of the previous packet. But
-    /// there is no previous packet, or it may have been lost in an error (RFC 1144 §4.1).
+    /// The packet does not name its connection, so it belongs to the connection of the previous
+    /// packet. That connection is unknown: there was no packet yet, or an error may have destroyed
+    /// a packet (RFC 1144 §4.1).
     #[error("a compressed packet names no connection, and the one before it is not known")]
     UnknownConnection,
     /// The packet names a slot that holds no header or does not exist.
     #[error("slot {0} holds no header")]
     EmptySlot(u8),
-    /// The packet has an unknown type, is truncated within its header, or its header is damaged or
-    /// is not the header of a TCP segment.
+    /// The packet has an unknown type or ends within its header. Or its header is damaged, or is
+    /// not the header of a TCP segment.
     #[error("the packet is of an unknown type, damaged, or cut short")]
     Malformed,
     /// The output buffer is too short for the decompressed packet.
@@ -50,8 +52,8 @@ impl VjDecompressor {
         Self::default()
     }
 
-    /// Records that the serial line has lost or damaged bytes. From now on, packets that do not
-    /// name their connection are rejected. This ends with a packet that names its connection.
+    /// Records that the serial line has lost or damaged bytes. Until a packet names its connection,
+    /// packets that do not name it are rejected.
     pub const fn note_error(&mut self) {
         self.last = None;
     }
@@ -79,8 +81,9 @@ impl VjDecompressor {
         outcome
     }
 
-    /// Restores an uncompressed packet, whose first byte contains its packet type, and whose
-    /// protocol field contains the number of its slot. Stores the headers in that slot.
+    /// Restores a packet with uncompressed headers, and stores the headers in the packet's slot. On
+    /// the line, the type of the packet is in its first byte, and the slot number is in its
+    /// protocol field.
     fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let length = copy([line, &[]], packet)?;
         let packet = &mut packet[..length];
@@ -120,8 +123,8 @@ impl VjDecompressor {
     }
 }
 
-/// Applies the differences at the front of `line` to the saved headers. Returns `None` if `line`
-/// ends within the differences.
+/// Changes the saved headers by the differences at the front of `line`. Returns `None` if `line`
+/// ends too early.
 fn apply(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()> {
     let checksum = u16::from_be_bytes([*line.split_off_first()?, *line.split_off_first()?]);
     let data = saved.data();

@@ -2,10 +2,10 @@
 //! instead of forty. Fields that the peer can derive from the previous packet are not sent.
 //!
 //! The compressor marks the type of each packet in the high bits of the first byte (RFC 1144
-//! appendix A). In an unchanged packet, these bits hold the IP version: `0x4` for IPv4 and `0x6`
-//! for IPv6, which the RFC does not use. `0x7` is a packet with uncompressed headers: both
-//! endpoints store these headers in a slot, whose number is in the protocol field. A set highest
-//! bit marks headers that are encoded as differences to the headers in a slot.
+//! appendix A). An unchanged packet has its IP version there: `0x4` for IPv4, or `0x6` for IPv6,
+//! which the RFC does not cover. `0x7` marks a packet with uncompressed headers. Both endpoints
+//! store these headers in a slot, whose number takes the place of the protocol field. If the
+//! highest bit is set, the headers are encoded as differences from the headers in a slot.
 
 mod change;
 mod compressor;

@@ -14,8 +14,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the lengths of the headers of `packet`. Returns `None` unless the packet is
-    /// unfragmented, has a correct total length, and `protocol` in its protocol field.
+    /// Returns the lengths of the headers of `packet`. Returns `None` if the packet is a fragment,
+    /// if its total length is wrong, or if its protocol field is not `protocol`.
     pub(super) fn of(packet: &[u8], protocol: u8) -> Option<Self> {
         let fixed: &[u8; Ipv4Header::LENGTH] = packet.first_chunk()?;
         let ip = usize::from(fixed[0] & 0x0f) * 4;
@@ -86,8 +86,8 @@ impl Saved {
 
     /// Returns the number of data bytes in the packet.
     pub(super) fn data(&self) -> u16 {
-        // The subtraction cannot overflow, because the total length was checked to include the
-        // headers.
+        // The total length cannot be less than the length of the headers, because `Shape::of` has
+        // checked it.
         self.ip_half(2).saturating_sub(u16::try_from(self.shape.headers).unwrap_or(u16::MAX))
     }
 

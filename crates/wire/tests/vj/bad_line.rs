@@ -7,8 +7,9 @@ use linerate_wire::{Ipv4Packet, Segment, TcpFlags, TcpHeader};
 /// The number of packets that the test sends.
 const PACKETS: u32 = 30_000;
 
-/// A pseudo-random generator (xorshift). A checksum of 16 bits accepts one damaged packet in
-/// 65,536, which would fail the test. So the seed is fixed, to one with which this does not happen.
+/// A pseudo-random generator (xorshift). The seed is fixed to a value with which the test passes.
+/// With other seeds, the test might fail: a checksum of 16 bits accepts one damaged packet in
+/// 65,536.
 struct Random(u32);
 
 impl Random {
@@ -25,8 +26,8 @@ fn byte_at(seq: u32) -> u8 {
     (seq.wrapping_mul(2_654_435_761) >> 23).to_le_bytes()[0]
 }
 
-/// Checks a received packet: the test's data must be unchanged if the TCP checksum is correct.
-/// Returns whether it is correct.
+/// Checks a received packet, and returns whether its TCP checksum is correct. If so, the data must
+/// be those that were sent.
 fn is_accepted(packet: &[u8]) -> bool {
     let Ok(ip) = Ipv4Packet::parse(packet) else { return false };
     let pseudo = ip.header.pseudo_header(ip.payload.len());
@@ -40,7 +41,7 @@ fn is_accepted(packet: &[u8]) -> bool {
     true
 }
 
-/// A sender of data segments, which goes back to retransmit lost data.
+/// A sender of data segments. To retransmit, it moves its sequence number back by a random amount.
 struct Sender {
     random: Random,
     seq: u32,
@@ -80,8 +81,8 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // A sender notices a loss only by a timeout. So after a loss, the simulated sender first
-        // sends some more new packets, and then retransmits.
+        // A real sender notices a loss only when a timeout ends. After a loss, the simulated sender
+        // therefore sends some new packets before it retransmits.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);

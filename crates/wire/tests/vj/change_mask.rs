@@ -91,8 +91,8 @@ fn echoed_data_is_the_second_special_case() {
         (next.seq, next.ack, next.identification) = (1_010, 2_010, 9);
     };
     is_encoded(&next(identified), 0xab, &[2]);
-    // The sequence number has grown by nine, but the previous packet had ten bytes of data. A
-    // special case would require that these numbers are equal.
+    // The sequence number has grown by nine, but the previous packet had ten bytes of data. This is
+    // not the special case of echoed data, which requires that the two numbers are equal.
     is_encoded(&next(|next| (next.seq, next.ack) = (1_009, 2_009)), 0x8c, &[9, 9]);
 }
 
@@ -115,10 +115,10 @@ fn differences_that_have_no_encoding_are_sent_whole() {
         |next| next.ack += 65_536,
         |next| next.seq -= 1,
         |next| next.seq += 65_536,
-        // The urgent pointer has changed in a segment without URG, which cannot be encoded.
+        // The urgent pointer has changed in a segment without URG. RFC 1144 cannot encode this.
         |next| (next.ack, next.urgent) = (2_001, 1),
-        // Nothing has changed, although the previous packet had data. So this is a retransmission,
-        // whose headers are sent uncompressed.
+        // No field has changed, although the previous packet had data. This packet is therefore a
+        // retransmission, whose headers are sent uncompressed.
         |_| (),
     ];
     for change in changes {
@@ -141,10 +141,10 @@ fn a_connection_is_named_when_it_changes() {
     };
     line.carry(&segment(1, 1));
     line.carry(&segment(2, 1));
-    // The first connection has slot 0, and the second has slot 1. The slot is sent only if the
-    // connection changes, which the bit C (0x40) announces. All segments have one identification
-    // instead of counting, so their difference, zero, is encoded: by the bit I (0x20) and three
-    // bytes.
+    // The first connection has slot 0, and the second has slot 1. A packet contains its slot only
+    // if the connection has changed; the bit C (0x40) announces it. All segments have the same
+    // identification. It does not grow by one, so the bit I (0x20) and three bytes encode its
+    // difference, zero.
     assert_eq!(line.carry(&segment(2, 2))[0], 0xaf);
     assert_eq!(line.carry(&segment(1, 2))[..2], [0xef, 0]);
     assert_eq!(line.carry(&segment(1, 3))[0], 0xaf);

@@ -182,8 +182,9 @@ fn after_an_error_packets_that_name_no_connection_are_rejected() {
     let mut out = [0; 200];
     let lost = line.compress(&Fields::typed(2, 1, b'b').packet());
     assert_eq!(line.decompressor.expand(&lost, &mut out), Err(VjError::UnknownConnection));
-    // The receiver does not acknowledge the lost packet, so the sender retransmits it, with
-    // uncompressed headers. Afterwards compressed headers are accepted again.
+    // The receiver does not acknowledge the lost packet, so the sender retransmits it. A
+    // retransmission has uncompressed headers, after which the decompressor accepts compressed
+    // headers again.
     line.carry(&Fields::typed(2, 1, b'b').packet());
     assert_ne!(line.carry(&Fields::typed(3, 1, b'c').packet())[0] & COMPRESSED, 0);
 }
