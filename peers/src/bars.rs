@@ -1,5 +1,6 @@
-//! The targets of the benchmark: ratios of processor time between each peer and linerate, and
-//! between linerate and the floor, which moves the same bytes without a protocol.
+//! The targets of the benchmark. Most are ratios between the processor time of a peer and that of
+//! linerate. Others compare linerate with the floor, which moves the same bytes without a protocol,
+//! or with itself under other conditions.
 
 use crate::figures::Figure;
 use serde::Serialize;
@@ -9,10 +10,10 @@ use serde::Serialize;
 pub struct Bar {
     /// Name of the workload.
     pub work: &'static str,
-    /// Name of the contender with which linerate is compared.
+    /// Name of the contender whose time is compared with linerate's time.
     pub contender: &'static str,
-    /// The target for `reached`. It is a minimum for peers and for two shards, and a maximum in
-    /// comparisons with the floor, many connections or loss.
+    /// The target for `reached`. For peers and for two shards, `reached` must be at least the
+    /// target. For the floor, many connections and loss, it must be at most the target.
     pub bar: f64,
     /// The ratio that this run of the benchmark has reached: the median over its rounds.
     pub reached: f64,
@@ -20,7 +21,7 @@ pub struct Bar {
     pub is_met: bool,
 }
 
-/// The meaning of the number in a target.
+/// The ratio to which a target applies, and whether the target is its minimum or its maximum.
 enum Kind {
     /// Minimum ratio of the peer's time to linerate's time.
     Peer,
@@ -44,7 +45,8 @@ impl Kind {
     }
 }
 
-/// All targets: the workload, the contender, and the number whose meaning [`Kind`] gives.
+/// All targets: name of the workload, name of the contender, and target. [`Kind`] gives the meaning
+/// of the target.
 const BARS: [(&str, &str, f64); 25] = [
     ("bulk", "smoltcp", 2.0),
     ("bulk", "lwip", 2.5),
@@ -54,8 +56,8 @@ const BARS: [(&str, &str, f64); 25] = [
     ("bulk-acks", "lwip", 2.5),
     ("bulk-acks", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
-    // The target is a time of at most 0.6 times smoltcp's. The number is the inverse ratio:
-    // smoltcp's time divided by linerate's.
+    // linerate may take at most 0.6 times as long as smoltcp. The target refers to the inverse
+    // ratio, smoltcp's time divided by linerate's, so it is 1 / 0.6.
     ("ping-pong", "smoltcp", 1.0 / 0.6),
     ("connect", "smoltcp", 1.4),
     ("flows", "linerate-beside", 1.2),
@@ -77,7 +79,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("xdp-receive", "kernel", 1.3),
 ];
 
-/// Returns the targets whose contender was measured, with the ratios reached.
+/// Returns the targets whose contender is among `figures`, each with the ratio reached.
 pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     let of = |work, contender| {
         figures.iter().find(move |figure| (figure.work, figure.contender) == (work, contender))

@@ -13,21 +13,22 @@ pub struct Child {
     name: &'static str,
     /// The first line that the process has printed: its version and settings.
     version: String,
-    /// The workloads that the process can perform.
+    /// The workloads that this contender can perform.
     works: &'static [Work],
-    /// The number by which the amount of work is divided for this contender.
+    /// The divisor of the amount of work. A slow contender does a smaller part of the work that the
+    /// others do.
     share: u64,
     process: std::process::Child,
-    /// Standard input of the process. When this value is dropped, the input is closed first
-    /// (`None`), so that the process ends.
+    /// Standard input of the process, on which runs are requested. It becomes `None` when this
+    /// value is dropped: closing the input makes the process end.
     to_do: Option<ChildStdin>,
-    /// Standard output of the process.
+    /// Standard output of the process, on which it answers.
     done: BufReader<ChildStdout>,
 }
 
 impl Child {
-    /// Starts the process and reads the first line that it prints, which contains its version or an
-    /// error.
+    /// Starts the process and reads the first line that it prints. The line contains the version,
+    /// or an error if the process cannot take part.
     ///
     /// # Errors
     /// A message that says why the process cannot run on this machine.
@@ -97,8 +98,8 @@ impl Contender for Child {
     }
 }
 
-/// Parses an answer of the process. It is `ok`, the nanoseconds and the number of frames in each
-/// direction; or it is `error` and a message.
+/// Parses the answer to a run of `units` units of work. It is `ok`, the nanoseconds and the number
+/// of frames in each direction; or it is `error` and a message.
 fn taken(answer: &str, units: u64) -> Result<Taken, String> {
     let unknown = || format!("it has answered `{answer}`");
     if let Some(sentence) = answer.strip_prefix("error ") {
@@ -123,8 +124,8 @@ impl Drop for Child {
     }
 }
 
-/// Acts as the child process of a contender that is this program itself. Prints the version that
-/// `begin` returns, and then performs the runs that arrive on standard input, until the input ends.
+/// Acts as the child process of a contender that is part of this program. Prints the version that
+/// `begin` returns, and performs the runs requested on standard input, until the input ends.
 ///
 /// # Errors
 /// A message that a line cannot be read or written because the parent process has closed its pipe.
@@ -161,7 +162,8 @@ fn answer(line: &str) -> Result<(), String> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
-/// Parses a line that requests a run: the workload, the amount, and 1 to verify the data or 0.
+/// Parses a line that requests a run. It consists of the workload, the amount, and 1 if the data
+/// are verified, otherwise 0.
 fn run_of(line: &str) -> Result<Run, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };

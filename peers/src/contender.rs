@@ -48,8 +48,8 @@ pub trait Contender {
     /// Returns the contender's name, which is used by `--peer`, by the targets and in results.
     fn name(&self) -> &'static str;
 
-    /// Returns the contender's version, with the settings that differ from its defaults or matter
-    /// most.
+    /// Returns the contender's version and its most important settings, including those that differ
+    /// from its defaults.
     fn version(&self) -> String;
 
     /// Returns whether the contender can perform this workload.
@@ -61,8 +61,8 @@ pub trait Contender {
         None
     }
 
-    /// Returns the number by which the amount of work is divided for this contender. A slow
-    /// contender has a divisor above 1, so that it does not delay the others.
+    /// Returns the divisor of the amount of work for this contender. It is above 1 for a slow
+    /// contender, whose full runs would take too long.
     fn share(&self) -> u64 {
         1
     }

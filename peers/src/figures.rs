@@ -39,16 +39,17 @@ pub struct Figure {
     pub nanoseconds: Spread,
     /// Ratio of the contender's time to linerate's time in the same round.
     pub times_linerate: Spread,
-    /// Frames per unit of work in the final round: from the client to the server, and from the
-    /// server to the client.
+    /// Frames per unit of work, taken from the most recent round. The first number counts frames
+    /// from the client to the server, and the second those from the server to the client.
     pub frames: [f64; 2],
     /// Processor time per unit of work in each round, in nanoseconds and in the order of the
     /// rounds.
     pub samples: Vec<f64>,
 }
 
-/// Computes the results of all contenders for one workload. Ratios are computed within each round,
-/// and the median of these ratios is taken, so that a disturbance of one round cancels out.
+/// Computes the results of all contenders for one workload. A ratio divides two times of the same
+/// round, so a disturbance that slows both contenders cancels out. The result is the median of the
+/// ratios of all rounds.
 pub fn figures(rounds: &Rounds) -> Vec<Figure> {
     let times = |contender: usize| {
         rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit())
@@ -84,8 +85,8 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
-        // In the second round, the machine is slow, so both contenders take much longer. The ratio
-        // of their times within that round is still valid.
+        // In the second round, the machine is about ten times slower, so both times are much
+        // longer. Their ratio is still meaningful, because both are affected.
         let rounds =
             [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];

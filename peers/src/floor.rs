@@ -1,8 +1,8 @@
-//! The floor: data movement without a protocol, as the lower limit of processor time.
+//! The floor: the processor time that the data of a transfer take without a protocol.
 //!
-//! The bytes of each segment are copied as often as a stack with the same application interface
-//! must copy them, and checksummed at both ends. A stack that copies and checksums in software
-//! cannot be faster.
+//! The bytes of each segment are checksummed at both ends, and copied as often as a stack with the
+//! same application interface must copy them. A stack that copies and checksums in software can
+//! therefore not take less time.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -57,9 +57,9 @@ impl Memory {
         }
     }
 
-    /// Moves `amount` segments batch by batch, as a stack does. Written data stay in the send
-    /// buffer while frames are filled from it. All frames of a batch are filled before the first
-    /// frame is received.
+    /// Moves `amount` segments in batches, in the order in which a stack does. All frames of a
+    /// batch are filled from the send buffer before the first of them is received. Written data
+    /// therefore stay in the send buffer meanwhile.
     fn carry(&mut self, work: Work, amount: u64) -> Taken {
         let stopwatch = Stopwatch::start();
         let (mut done, mut place) = (0, 0);

@@ -1,8 +1,8 @@
 //! The kernel's TCP as a contender, over veth pairs between network namespaces. One veth pair has
 //! no offloads, and one has all offloads.
 //!
-//! The contender runs in a child process, which is this program started again, because it leaves
-//! the network namespace of the other contenders.
+//! The contender needs a network namespace of its own, which a process enters for good. It
+//! therefore runs in a child process: this program, started a second time.
 
 use crate::build::program;
 use crate::child::{Child, serve};
@@ -21,8 +21,8 @@ const NAME: &str = "kernel";
 /// Argument with which this program runs as the child process of this contender.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// The workloads of the kernel. Workloads on a TAP device, a packet socket or AF_XDP are run over a
-/// veth pair instead, as a reference for the other stacks.
+/// The workloads of the kernel. For workloads on a TAP device, a packet socket or AF_XDP, the
+/// kernel uses a veth pair. Its time is the reference for the other stacks.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -34,8 +34,8 @@ const WORKS: [Work; 9] = [
     Work::XdpSend,
     Work::XdpReceive,
 ];
-/// The offloads that a NIC would provide to the kernel but not to the other contenders, by their
-/// names in `ethtool -K`.
+/// The offloads that are switched on or off, by their names in `ethtool -K`. They are what a NIC
+/// would provide to the kernel, while the other contenders have no such help.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 // Values of `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` on Linux.
 const SOCKET: i32 = 1;
@@ -75,8 +75,8 @@ pub fn serve_veth_pairs() -> Result<(), String> {
 }
 
 /// Selects CUBIC as congestion control, or Reno if the network namespace does not permit CUBIC.
-/// Without loss, CUBIC and Reno behave alike. The machine's default may be a paced congestion
-/// control. Paced segments leave with a delay, for which the thread would have to wait by polling.
+/// Without loss, the two behave alike. The machine's default is not used, because it may pace
+/// segments: the thread would then have to poll until delayed segments leave.
 pub fn choose_control() -> Result<(), String> {
     let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
@@ -114,8 +114,8 @@ struct Cable {
     server: SocketAddrV4,
     /// Name of the client's interface, whose packets are counted.
     near: &'static str,
-    /// Network namespace of the server. The field keeps the thread of this namespace alive, which
-    /// must live as long as the sockets that were opened in the namespace.
+    /// Network namespace of the server. It contains a thread that must live as long as the sockets
+    /// that were opened in the namespace. This field keeps the thread alive.
     _right: Network,
 }
 
@@ -202,9 +202,9 @@ impl Cable {
         Ok(())
     }
 
-    /// Opens and closes `amount` connections one after the other. The server closes first; the
-    /// client closes when it has read the end of the stream. Connections in TIME-WAIT are left to
-    /// the kernel.
+    /// Opens and closes `amount` connections one after the other. The server closes first, and the
+    /// client closes when it has read the end of the stream. The time in which connections stay in
+    /// TIME-WAIT is not waited for.
     fn connect(&self, amount: u64) -> Result<(), String> {
         for _ in 0..amount {
             let (mut client, server) = self.open()?;

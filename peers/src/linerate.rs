@@ -25,7 +25,7 @@ const LEFT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
 
-/// linerate as a contender, with one set of options.
+/// linerate as a contender, with one of several configurations and kinds of traffic.
 pub struct Linerate {
     name: &'static str,
     config: Config,
@@ -35,28 +35,28 @@ pub struct Linerate {
     impairments: &'static str,
     /// Number of shards of each host in the workload `shards`.
     shards: usize,
-    /// The hosts of the workload `flows`. Their connections are opened in the first run and kept;
-    /// `None` before that run.
+    /// The hosts of the workload `flows`. The first run opens their connections, and later runs use
+    /// them again. `None` before the first run.
     crowd: Option<Crowd>,
 }
 
 /// The connections of the workload `flows`.
 #[derive(Clone, Copy)]
 struct Flows {
-    /// Number of connections that are written to in turn.
+    /// Number of connections that are written to, one after the other.
     active: usize,
-    /// Number of connections that are opened and never used.
+    /// Number of additional connections that are opened and never used.
     idle: usize,
     /// Number of writes between two turns of the hosts. A turn is one pass of a host's event loop.
     writes: usize,
 }
 
-/// One busy connection without idle ones, and a batch of writes between two turns.
+/// A single connection, to which a batch of segments is written before each turn.
 const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 
 impl Linerate {
-    /// Returns linerate as shipped, except that it has the buffer sizes of all contenders and a
-    /// short TIME-WAIT.
+    /// Returns linerate as shipped, with two exceptions: the buffers have the sizes that all
+    /// contenders use, and TIME-WAIT is short.
     pub fn as_shipped() -> Self {
         Self {
             name: "linerate",
@@ -68,7 +68,8 @@ impl Linerate {
         }
     }
 
-    /// Returns linerate without timestamps and SACK, because some peers lack these options.
+    /// Returns linerate without timestamps and SACK, for a comparison with peers that lack these
+    /// options.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
         Self { name: "linerate-plain", config, ..Self::as_shipped() }
@@ -88,13 +89,14 @@ impl Linerate {
         Self { name: "linerate-loss", impairments: "rx.loss=1%", ..Self::as_shipped() }
     }
 
-    /// Returns linerate with one connection whose writes are sent, read and acknowledged one by
-    /// one.
+    /// Returns linerate with one connection and a turn after each write. Each write is thus sent,
+    /// read and acknowledged before the next one.
     pub fn apart() -> Self {
         Self { name: "linerate-apart", flows: Flows { writes: 1, ..ONE }, ..Self::as_shipped() }
     }
 
-    /// Returns linerate with two shards at each host. Each pair of shards has a thread.
+    /// Returns linerate with two shards at each host. One thread runs a shard of each host, so
+    /// there are two threads.
     pub fn in_two_shards() -> Self {
         Self { name: "linerate-shards", shards: 2, ..Self::as_shipped() }
     }
@@ -109,12 +111,12 @@ impl Linerate {
     }
 }
 
-/// Maximum segment lifetime; TIME-WAIT lasts twice as long. It is short, so that connections do not
-/// accumulate in TIME-WAIT during a run. Other contenders avoid this by aborting their sockets.
+/// Maximum segment lifetime, half the duration of TIME-WAIT. It is short, so that few connections
+/// are in TIME-WAIT during a run. Other contenders achieve this by aborting their sockets.
 const MSL: Duration = Duration::from_millis(1);
 
-/// Returns linerate's default configuration with the buffer sizes of all contenders and a short
-/// TIME-WAIT.
+/// Returns linerate's default configuration, except for the buffer sizes, which are equal for all
+/// contenders, and a short TIME-WAIT.
 pub fn rules() -> Config {
     Config {
         send_buffer: BUFFER.into(),
@@ -199,8 +201,8 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // All contenders are treated alike: options are set once per host, and the clock is read
-        // once per turn.
+        // As for all contenders, options are set once per host, and the clock is read once per
+        // turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
@@ -228,8 +230,9 @@ impl Pair {
                 let piece = pattern.at(written, total - written);
                 let stack = self.left.stack_mut();
                 let count = if in_place {
-                    // The old contents of the buffer are sent. The application's cost of producing
-                    // data in place is equal for all stacks, so it is left out.
+                    // Nothing is written into the borrowed buffer, so its old contents are sent.
+                    // Producing data in place costs the application the same on every stack, so
+                    // this cost is left out.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 } else {
                     stack.tcp_write(now, client, piece)
@@ -311,8 +314,8 @@ impl Pair {
             turn(&mut self.left, now())?;
             let mut time = now();
             self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
-            // Both ends take turns until both have closed. The end that closed first is then in
-            // TIME-WAIT.
+            // The hosts run until the application's closed connections have finished at both ends.
+            // The end that closed first is then in TIME-WAIT.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
                 turn(&mut self.left, time)?;
                 turn(&mut self.right, now())?;

@@ -156,7 +156,8 @@ fn say(line: &str) -> Result<(), Failure> {
 /// The name of a contender, and the function that returns the contender if this machine has it.
 type Entry = (&'static str, fn() -> Candidate);
 
-/// Returns all contenders by name. linerate comes first, because all ratios refer to its time.
+/// Returns the entries of all contenders. linerate comes first, because all ratios refer to its
+/// time.
 fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
@@ -186,12 +187,12 @@ fn candidates() -> Vec<Entry> {
 /// The contenders that are available, and those that are missing on this machine.
 type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
-/// Divides the contenders whose names are in `wanted` into available and missing ones. An empty
-/// `wanted` selects all contenders; linerate is always selected.
+/// Creates the contenders whose names are in `wanted`, or all if `wanted` is empty. linerate is
+/// always created. Contenders that this machine lacks are returned separately.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
-    // A contender has an entry for each kind of link that it supports. Repeated names are removed
-    // only for the list in the error message.
+    // Contenders that support several kinds of link have several entries with the same name. In the
+    // error message, each name must be listed once.
     names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence =

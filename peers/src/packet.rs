@@ -31,8 +31,8 @@ pub fn linerate() -> Candidate {
     start("linerate", 1)
 }
 
-/// Returns gVisor on a packet socket as a contender. It does a quarter of the work of linerate,
-/// because it is slow.
+/// Returns gVisor on a packet socket as a contender. It is slow, so its runs have a quarter of the
+/// amount of work.
 pub fn gvisor() -> Candidate {
     start("gvisor", 4)
 }
@@ -81,10 +81,11 @@ impl ToKernel for PacketLink {
     }
 }
 
-/// Executes gVisor's program in place of this one. Returns an error message if that fails.
+/// Replaces this program by gVisor's program in the same process. Returns an error message if that
+/// fails.
 ///
-/// gVisor's program finds the near end of the veth pair in its network namespace. It inherits the
-/// kernel's listener, which keeps the namespace of the far end alive.
+/// gVisor's program finds the near end of the veth pair in its own network namespace. It inherits
+/// the kernel's listener, which keeps the network namespace of the far end alive.
 fn become_gvisor() -> String {
     let prepared = || -> Result<_, String> {
         enter_private_network().map_err(sentence)?;

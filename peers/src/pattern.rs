@@ -4,12 +4,12 @@
 use crate::work::PIECE;
 use bytes::Bytes;
 
-/// Period of the pattern in bytes. It is prime, so that data shifted by whole buffers or segments
-/// are detected.
+/// Period of the pattern in bytes. It is prime, so no buffer or segment length is a multiple of it.
+/// Data that are displaced by a whole buffer or segment therefore differ from the pattern.
 const PERIOD: usize = 251;
 
-/// The periodic pattern. Memory holds one piece and one further period, so that a piece can begin
-/// at any byte of the period.
+/// The periodic pattern. The memory is one period longer than a piece, so that a piece can begin at
+/// any byte of the period.
 pub struct Pattern(Bytes);
 
 impl Pattern {

@@ -56,8 +56,9 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
 }
 
 impl Report {
-    /// Formats a row of the table in docs/notebook/bench-runs.md. It contains the median time of
-    /// each contender in nanoseconds, and in brackets the ratio to linerate's time.
+    /// Formats a row of the table in docs/notebook/bench-runs.md. For each contender, the row
+    /// contains the median time in nanoseconds, followed in brackets by the ratio of this time to
+    /// linerate's time.
     pub fn line(&self) -> String {
         let mut works: Vec<String> = Vec::new();
         for group in self.figures.chunk_by(|a, b| a.work == b.work) {

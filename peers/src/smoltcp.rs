@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// Size of the largest frame in bytes.
 const FRAME: usize = 1_514;
 const PORT: u16 = 9;
-/// Port before the first port of the client. Each connection uses the next port.
+/// The port before the first port that the client uses. Each new connection has the next port.
 const FIRST_PORT: u16 = 49_152;
 
 /// smoltcp as a contender, with both ends in memory.
@@ -31,9 +31,9 @@ impl Contender for Smoltcp {
         "0.14.0; as shipped: no timestamps, no congestion control".to_owned()
     }
 
-    /// Returns whether smoltcp can perform this workload. `flows` is excluded, because smoltcp
-    /// searches a list of all sockets for every frame. A comparison with 10,000 sockets would
-    /// measure only this search.
+    /// Returns whether smoltcp can perform this workload. `flows` is left out: smoltcp searches the
+    /// list of all sockets for every frame, so with 10,000 sockets only this search would be
+    /// measured.
     fn can(&self, work: Work) -> bool {
         !matches!(work, Work::Flows | Work::Path | Work::Shards) && work.is_inside()
     }
@@ -192,8 +192,9 @@ fn receive_copied(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usize
     socket.recv_slice(into).map_err(sentence)
 }
 
-/// Writes data by borrowing the socket's buffer, whose old contents are sent. The application's
-/// cost of producing data in place is equal for all stacks, so it is left out.
+/// Writes data by borrowing the socket's buffer. Nothing is written into it, so its old contents
+/// are sent. Producing data in place costs the application the same on every stack, so this cost is
+/// left out.
 fn send_in_place(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
     let in_place = |buffer: &mut [u8]| {
         let count = buffer.len().min(piece.len());
@@ -315,8 +316,8 @@ impl Pair {
                 self.left.turn(Instant::now());
                 self.right.turn(Instant::now());
             }
-            // A socket in TIME-WAIT cannot be used again for ten seconds, so it is aborted. In this
-            // state, an abort sends no segment.
+            // The socket is in TIME-WAIT, in which it cannot be used again for ten seconds. It is
+            // therefore aborted. An abort in TIME-WAIT sends no segment.
             self.right.socket().abort();
         }
         Ok(self.taken(stopwatch, amount, before))

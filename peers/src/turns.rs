@@ -1,5 +1,5 @@
-//! Rounds in which contenders run in turn, so that a disturbance of the machine affects all of
-//! them.
+//! Rounds in which all contenders run one after the other, so that a disturbance of the machine
+//! affects all of them instead of a single one.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
@@ -13,9 +13,9 @@ pub struct Rounds {
     pub taken: Vec<Vec<Taken>>,
 }
 
-/// Runs every contender that can perform the workload once per round. The contender that runs first
-/// changes from round to round. Before the rounds, a warm-up round verifies the received data, and
-/// is not counted.
+/// Runs every contender that can perform the workload once per round. Each round begins with
+/// another contender. Before the first round, a warm-up round verifies the received data; its times
+/// are not used.
 ///
 /// # Errors
 /// A message with the contender whose run failed, and the cause.
@@ -68,8 +68,8 @@ mod tests {
                 let taken =
                     taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                // There may be fewer frames than units of work, because two writes that are smaller
-                // than a segment can share a segment.
+                // The number of frames can be below the number of units of work: two writes that
+                // are shorter than a segment can leave in one segment.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 /// Name of the interface at the end of the veth pair where the contender's stack is.
 pub const NEAR: &str = "near";
-/// The offloads that are switched on or off, by their names in `ethtool -K`.
+/// The offloads that [`set_up`] switches on or off, by their names in `ethtool -K`.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 
 /// Creates a veth pair with all offloads or with none. Returns the network namespace of the far
@@ -24,7 +24,7 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
         // A new network namespace has the machine's default congestion control, which may pace its
-        // segments. Another one is therefore selected here.
+        // segments. It is replaced here, because pacing would delay the transfer.
         choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;

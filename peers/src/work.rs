@@ -4,9 +4,9 @@
 use clap::ValueEnum;
 use std::fmt;
 
-/// Number of data bytes in a full Ethernet frame without TCP options. This is the unit of work of
-/// all bulk transfers. A contender whose segments carry options therefore needs more segments for
-/// the same work.
+/// Number of data bytes in a full Ethernet frame without TCP options. It is the unit of work of all
+/// bulk transfers, also for contenders whose segments have options. Such segments carry less data,
+/// so these contenders send more segments for the same work.
 pub const SEGMENT: u64 = 1_460;
 /// Maximum number of bytes that the application of a bulk transfer writes or reads at a time.
 pub const PIECE: usize = 64 << 10;
@@ -20,11 +20,11 @@ pub const BATCH: usize = 64;
 /// A workload. Except for `Shards`, both ends of its connections run on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Work {
-    /// A bulk transfer through the interface that copies. The receiver may acknowledge after every
-    /// two segments.
+    /// A bulk transfer through the application interface that copies. The receiver may, but need
+    /// not, acknowledge after every two segments.
     Bulk,
-    /// A bulk transfer with an acknowledgement for every two segments. A receiver that can send
-    /// these acknowledgements for a whole batch of frames receives the batch in one turn.
+    /// A bulk transfer in which the receiver must acknowledge every two segments. If its stack can
+    /// send several acknowledgements per turn, it receives a whole batch of frames in one turn.
     BulkAcks,
     /// A bulk transfer whose receiver may acknowledge only after a whole batch of frames.
     BulkBatch,
@@ -32,16 +32,17 @@ pub enum Work {
     BulkInPlace,
     /// One byte from the client and one byte from the server, in alternation.
     PingPong,
-    /// Connections that are opened, accepted, and closed from both ends, one after the other.
+    /// Connections that are opened, accepted, and closed from both ends. Each is opened after the
+    /// previous one was closed.
     Connect,
-    /// Writes of one segment each: to one connection, to one connection beside 100,000 idle ones,
-    /// and to 10,000 connections in turn.
+    /// Writes of one segment each, in three variants: to one connection, to one connection beside
+    /// 100,000 idle ones, and to 10,000 connections in turn.
     Flows,
-    /// A bulk transfer over a path with a round-trip time of 10 ms, without loss and with one data
-    /// frame in a hundred lost.
+    /// A bulk transfer over a path with a round-trip time of 10 ms, in two variants. One is without
+    /// loss, and the other loses one data frame in a hundred.
     Path,
-    /// Bulk transfers over eight connections, measured in wall-clock time: with one shard, and with
-    /// two shards on two cores.
+    /// Bulk transfers over eight connections in two variants: with one shard, and with two shards
+    /// on two cores. The result is wall-clock time.
     Shards,
     /// A bulk transfer to the kernel over a TAP device. The stack and the kernel's socket share a
     /// processor.
@@ -57,8 +58,8 @@ pub enum Work {
     PacketVnetSend,
     /// A bulk transfer from the kernel by a packet socket, over a veth pair with all offloads.
     PacketVnetReceive,
-    /// A bulk transfer by AF_XDP at both ends of a veth pair. It is compared with the same
-    /// number of frames without a TCP stack.
+    /// A bulk transfer by AF_XDP at both ends of a veth pair. As a reference, bare AF_XDP sockets
+    /// carry the same number of frames without a TCP stack.
     XdpFrames,
     /// A bulk transfer to the kernel by AF_XDP, over a veth pair without offloads.
     XdpSend,
@@ -101,8 +102,8 @@ impl Work {
         }
     }
 
-    /// Returns the number of units of work in a run. A run is long enough for the resolution of the
-    /// clock, and short enough for contenders to alternate quickly.
+    /// Returns the number of units of work in a run. A run takes much longer than the resolution of
+    /// the clock, but is short enough that contenders alternate often.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => {
@@ -146,9 +147,9 @@ impl Work {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Returns the number of frames that a receiver takes in one turn, after which it may
-    /// acknowledge. In `BulkAcks`, a receiver that sends only one acknowledgement per turn must
-    /// choose a smaller number.
+    /// Returns the maximum number of frames that a receiver handles in one turn. It may acknowledge
+    /// after them. In `BulkAcks`, a stack that sends at most one acknowledgement per turn must
+    /// handle two frames per turn instead.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,

@@ -34,8 +34,8 @@ const OURS: [(&str, Ipv4Addr); 2] =
     [("one", Ipv4Addr::new(192, 0, 5, 1)), ("two", Ipv4Addr::new(192, 0, 5, 2))];
 /// Address and port at which the right host listens.
 const PORT: SocketAddrV4 = SocketAddrV4::new(OURS[1].1, 9);
-/// Number of frames that each AF_XDP socket has in each direction: enough for the window, and few
-/// enough for the processor's cache.
+/// Number of frames that each AF_XDP socket has for each direction. They can carry a whole window,
+/// and still fit the processor's cache.
 const FRAMES: usize = 256;
 /// Length of a full Ethernet frame in bytes.
 const FULL: usize = 1_514;
@@ -142,8 +142,8 @@ fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, 
     Ok(Taken::new(stopwatch.elapsed(), amount, [there, back]))
 }
 
-/// Carries `count` frames of `length` bytes. Only the EtherType and the destination address are
-/// written into them, because the XDP program checks these fields.
+/// Carries `count` frames of `length` bytes to the link at `address`. Of each frame, only the
+/// EtherType and the destination address are written, because the XDP program checks these fields.
 fn pass(
     from: &mut XdpLink,
     to: &mut XdpLink,

@@ -1,4 +1,4 @@
-//! Measurement of an upload beside a flood from the same client: `cargo xtask bench gateways
+//! Measurement of an upload while the same client sends a flood: `cargo xtask bench gateways
 //! --floods`.
 
 use super::network::{FAR, TestNetwork};
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-/// Time before each measurement, in which the gateway and the transfer reach a steady state.
+/// Time between the start of a transfer or flood and the measurement, so that a steady state is
+/// measured.
 const WARM_UP: Duration = Duration::from_millis(700);
 /// Duration of each measurement.
 const SPAN: Duration = Duration::from_millis(2_000);
@@ -36,8 +37,8 @@ const CLOSED: u16 = 9;
 /// - `udp` sends datagrams to all ports.
 pub const KINDS: [&str; 5] = ["local", "open", "closed", "half-open", "udp"];
 
-/// Measures a gateway beside each kind of flood, at each rate in packets per second. Rate 0 stands
-/// for as many packets as possible.
+/// Measures a gateway with each kind of flood at each of `rates`, in packets per second. Rate 0
+/// sends as many packets as possible.
 ///
 /// # Errors
 /// A message that the gateway or its client has failed.
@@ -49,8 +50,8 @@ pub fn measure(
     let mut all = Vec::new();
     for kind in KINDS {
         for &rate in rates {
-            // Each measurement has networks and a gateway of its own, because a flood may affect a
-            // gateway even after its end.
+            // Each measurement has new networks and a new gateway, because the effects of a flood
+            // on a gateway may last longer than the flood.
             let network = TestNetwork::new()?;
             let server = Server::start(&network.server)?;
             let gateway = subject.start(program, &network, 1_500)?;
@@ -64,8 +65,9 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
-            // The client of a flood prints packets per second, where other clients print
-            // nanoseconds. `answer` therefore returns this rate as a number of nanoseconds.
+            // Unlike other clients, which print nanoseconds, the client of a flood prints packets
+            // per second. `answer` reads the number as nanoseconds, so `as_nanos` gives packets per
+            // second.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();
@@ -146,7 +148,8 @@ fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
 fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (SocketAddrV4, Vec<u8>) {
     let low = (number % 28_000) as u16;
     let source_port = 32_768 + low;
-    // Packets of a half-open flood come from other addresses in the client's network.
+    // The sources of a half-open flood are other addresses in the client's network. No host has
+    // them, so the SYN-ACKs are never answered.
     let neighbor = Ipv4Addr::from_bits(own.to_bits() & !0xff | (16 + number % 200));
     let is_udp = kind == "udp" || kind == "local";
     let destination = if kind == "local" { own } else { FAR };

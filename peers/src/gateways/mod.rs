@@ -127,13 +127,14 @@ impl FloodFigures {
 /// # Errors
 /// A message that the namespace cannot be created, or that the program inside it has failed.
 pub fn start(words: &[String]) -> Result<(), String> {
-    // The arguments are parsed here too, so that wrong arguments end the program at once.
+    // The arguments are parsed before the program starts itself again, so that wrong arguments are
+    // reported at once.
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // A process that is not root needs a new user namespace to create a network namespace. For
-    // root, none is created: pasta refuses to run as root and becomes another user, and a new user
-    // namespace would contain no other user.
+    // Without root, a process must create a user namespace before it may create a network
+    // namespace. As root, no user namespace is created: pasta changes to another user, which would
+    // not exist in a new user namespace.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;
@@ -235,8 +236,8 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // Memory is measured before the transfers. After transfers, a gateway keeps freed memory and
-    // reuses it for new flows. Its memory use would then not show the cost of a flow.
+    // Memory is measured before the transfers. After them, a gateway would serve new flows from
+    // memory that it has kept, and its memory would not grow by the cost of a flow.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

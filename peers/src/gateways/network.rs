@@ -6,15 +6,16 @@ use linerate_link::namespace::Network;
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Address of the gateway's end of the veth pair.
+/// Address of the gateway's end of the veth pair to the server.
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 /// Address of a router that does not exist: the next hop of the default route that pasta needs.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 254);
 /// Address of the server at the far end of the veth pair.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
-/// The networks around one gateway, which are deleted when this value is dropped. The gateway
-/// itself runs in the network namespace of this process.
+/// The networks that surround one gateway: that of the clients and that of the server. They are
+/// deleted when this value is dropped. The gateway itself runs in the network namespace of this
+/// process.
 #[derive(Debug)]
 pub struct TestNetwork {
     /// Gateway's end of the veth pair to the server; `None` while this value is being dropped.
@@ -35,8 +36,8 @@ impl TestNetwork {
         let (near, server) =
             Network::behind_veth(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
-        // This namespace needs a default route, because pasta copies it to its clients. The router
-        // of the route need not exist.
+        // The namespace of this process needs a default route, because pasta copies the route to
+        // its clients. No packet takes this route, so its router need not exist.
         near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER.into()))
             .map_err(|error| error.to_string())?;
         let client = Network::new().map_err(|error| error.to_string())?;
@@ -48,8 +49,9 @@ impl TestNetwork {
 }
 
 impl Drop for TestNetwork {
-    /// Deletes the veth pair at once. The kernel would delete it some time after the namespaces,
-    /// when the next test network may already need the names of its interfaces.
+    /// Deletes the veth pair at once. The kernel would delete it only some time after the
+    /// namespaces. The next test network uses the same interface names, and could not create its
+    /// veth pair until then.
     fn drop(&mut self) {
         if let Some(near) = self.near.take() {
             let _ = near.delete();

@@ -1,4 +1,4 @@
-//! The gateways under comparison, and how each of them is found, started and measured.
+//! The gateways under comparison. Each has code that finds, starts and measures it.
 
 use super::network::TestNetwork;
 use crate::build::{finish, program as output_of};
@@ -85,8 +85,8 @@ impl Subject {
         }
     }
 
-    /// Returns the version of the gateway. For the minimal gateways, it is the version of
-    /// their stack.
+    /// Returns the version of the gateway. A minimal gateway, which this project has written around
+    /// a stack, has the version of the stack.
     pub fn version(self, program: &Path) -> String {
         match self {
             Self::Linerate | Self::Pasta | Self::Slirp4netns => {
@@ -104,7 +104,7 @@ impl Subject {
         }
     }
 
-    /// Returns the reason why a half-close is lost, if it is known.
+    /// Returns the known defect by which the gateway loses a half-close; `None` if there is none.
     pub const fn half_close_defect(self) -> Option<&'static str> {
         match self {
             Self::Ipstack => Some(
@@ -115,7 +115,8 @@ impl Subject {
         }
     }
 
-    /// Starts the gateway for the client's network, with an MTU of `mtu` bytes.
+    /// Starts the gateway for the clients in `network`. The MTU of the clients' device is `mtu`
+    /// bytes.
     ///
     /// # Errors
     /// A message about the failure.
@@ -219,7 +220,7 @@ pub struct Gateway {
     process: Child,
     /// ID of the process or thread whose network namespace the client enters.
     pub client: u32,
-    /// Whether the gateway itself has started the process `client`.
+    /// Whether the process `client` was started by the gateway, and not by this program.
     has_own_client: bool,
 }
 
@@ -276,8 +277,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // pasta has started a process in the client's namespace, which may survive pasta. It is
-        // therefore killed, too.
+        // pasta has started the process `client`. It may survive pasta, so it is killed separately.
         if let Some(client) = Pid::from_raw(i32::try_from(self.client).unwrap_or(0))
             && self.has_own_client
         {

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Maximum size of each write and read in bytes.
 const PIECE: usize = 128 << 10;
-/// Time before the memory of a gateway is measured, in which the gateway can return memory that it
-/// no longer needs.
+/// Time between the end of all flows and the measurement of a gateway's memory. In this time, the
+/// gateway can return memory that it no longer needs.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Time for the answer to an upload that ends with a half-close.
+/// Maximum time for which a client waits for the answer to an upload that it ends with a
+/// half-close.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The direction of a transfer, as seen by the client.
@@ -138,8 +139,8 @@ fn write_zeros(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The means to start clients. A client is this program run again, in the network behind the
-/// gateway.
+/// The parameters for starting clients. A client is this program, started again in the network
+/// namespace behind the gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// ID of the process or thread whose network namespace the client enters.
@@ -189,8 +190,8 @@ impl Client {
         self.ask(&["half-close"]).map(drop)
     }
 
-    /// Opens `count` flows, each of which exchanges one byte and is then idle. Calls `look` while
-    /// the flows are open and again after they were closed, and returns both results.
+    /// Opens `count` flows, each of which exchanges one byte and is then idle. Calls `look` twice:
+    /// while the flows are open, and five seconds after they were closed. Returns both results.
     ///
     /// # Errors
     /// A message that a flow cannot be opened, or the error of `look`.
@@ -255,8 +256,8 @@ pub fn run_client(words: &[&str]) -> Result<(), String> {
     let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
     let process = process.parse().map_err(|_| "no process".to_owned())?;
     join(process).map_err(|error| error.to_string())?;
-    // Selects Reno here as well: if the gateway has created this network namespace, the namespace
-    // still has the machine's default congestion control.
+    // Selects Reno in the client's network namespace. A gateway that creates this namespace itself
+    // leaves it with the machine's default congestion control.
     super::network::pin_reno()?;
     let server = server.parse().map_err(|_| "no server".to_owned())?;
     let started = Instant::now();

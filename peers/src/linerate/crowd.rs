@@ -1,5 +1,5 @@
-//! Two hosts with very many connections. Some of these connections are written to in turn, and the
-//! others are idle.
+//! Two hosts with up to 100,000 connections between them. Some of the connections are written to in
+//! turn, and the others are idle.
 
 use super::{Flows, LEFT, RIGHT, host_with, now, sentence, turn};
 use crate::contender::Taken;
@@ -20,21 +20,23 @@ const WRITE: usize = 1_400;
 const TO_ONE_PORT: usize = 10_000;
 /// First port on which the server listens.
 const FIRST_PORT: u16 = 1_000;
-/// Time without segments after which a connection has taken its compact form.
+/// Time without segments that is long enough for connections to take their compact form.
 const REST: Duration = Duration::from_millis(2_500);
 
 /// Two hosts with many connections between them.
 pub struct Crowd {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
-    /// The client's end and the server's end of each connection that is written to.
+    /// The active connections, to which data are written: the client's end and the server's end of
+    /// each.
     active: Vec<(TcpHandle, TcpHandle)>,
-    /// Index of the next write. Modulo the number of active connections, it is the index of the
-    /// connection for that write.
+    /// Number of writes so far. The next write goes to the active connection with this number as
+    /// index, modulo the number of active connections.
     next: usize,
-    /// Number of writes between two turns of the hosts.
+    /// Number of writes after which both hosts run a turn.
     writes: usize,
-    /// Resident memory of this process for each end of an idle connection, in bytes.
+    /// Growth of this process's resident memory when the idle connections were opened, in bytes per
+    /// end of a connection.
     pub bytes_an_end: usize,
 }
 
@@ -67,7 +69,8 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Runs both hosts for the time `span`, so that idle connections take their compact form.
+    /// Runs both hosts for the time `span`. Connections that are idle meanwhile take their compact
+    /// form.
     fn pass_time(&mut self, span: Duration) -> Result<(), String> {
         let end = now() + span;
         while now() < end {
@@ -77,7 +80,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// Opens `count` connections, to as many ports from `first_port` on as needed.
+    /// Opens `count` connections to the ports of the server from `first_port` on. As many ports are
+    /// used as [`TO_ONE_PORT`] requires.
     fn open(
         &mut self,
         count: usize,

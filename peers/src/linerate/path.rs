@@ -14,11 +14,12 @@ use linerate_units::{Clock, Duration, Instant};
 
 /// Latency of the path in one direction.
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// Maximum number of frames in flight in one direction. It is large enough for the whole window.
+/// Maximum number of frames in flight in one direction. A whole window fits, so this limit never
+/// drops a frame.
 const UNDER_WAY: usize = 4_096;
 
-/// The hosts at both ends of the path. The link of the right host applies the impairments to the
-/// frames that it receives.
+/// The hosts at both ends of the path. Impairments such as loss are applied by the link of the
+/// right host, to the frames that this host receives.
 struct Ends {
     left: Host<MemoryLink<ManualClock>>,
     right: Host<Impair<MemoryLink<ManualClock>, ManualClock>>,
@@ -81,8 +82,8 @@ impl Ends {
         Ok(Self { left, right, listener, clock })
     }
 
-    /// Advances the clock by the latency of the path, and returns the new time. Frames that were
-    /// sent before have then arrived.
+    /// Advances the clock by the latency of the path, and returns the new time. All frames sent
+    /// before this call have arrived by then.
     fn pass_time(&self) -> Instant {
         self.clock.advance(ONE_WAY);
         self.clock.now()

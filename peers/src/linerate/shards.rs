@@ -22,11 +22,12 @@ use std::thread;
 
 /// Number of connections. They are divided equally among the shards.
 const CONNECTIONS: usize = 8;
-/// The seed of both hosts. With equal seeds, frames that one shard sends arrive at the shard of the
-/// other host that has the connection. A NIC achieves this with a symmetric hash.
+/// The seed of both hosts, which determines the shard of each connection. With equal seeds, the two
+/// ends of a connection are on corresponding shards, between which its frames pass directly. A NIC
+/// achieves this with a symmetric hash.
 const SEED: [u8; 32] = [19; 32];
 
-/// One shard of a host, with its queue of the link.
+/// One shard of a host, with the queue of the link that belongs to this shard.
 type ShardHost = Host<ShardLink<MemoryLink>>;
 
 /// Transfers the data over eight connections between two hosts with `shards` shards each.
@@ -78,7 +79,7 @@ fn hosts(
         .collect()
 }
 
-/// A shard of the left host and the corresponding shard of the right host, which share a thread.
+/// A shard of the left host and the corresponding shard of the right host. One thread runs both.
 struct Pair {
     left: ShardHost,
     right: ShardHost,
@@ -111,8 +112,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // This thread runs its hosts until all shards have opened their connections: if it is the
-        // first shard, it must answer the ARP requests of the others.
+        // This thread must run its hosts until all threads have opened their connections. Only the
+        // first shard of a host answers ARP requests, and the other shards need the answers.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }

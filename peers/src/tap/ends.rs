@@ -11,10 +11,11 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
-/// Maximum time to wait when no data move. The transfer may then depend on a delayed
-/// acknowledgement or on a thread of the kernel, and neither makes a descriptor readable.
+/// Maximum time to wait if no data moved in the previous turn. The wait must end although no
+/// descriptor becomes readable, because a delayed acknowledgement or a thread of the kernel may be
+/// due.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Number of turns of the stack after which opening a connection has failed.
+/// Maximum number of turns of the stack in which a connection must open.
 const ATTEMPTS: usize = 2_000;
 
 /// A contender's stack on a device, and a listener of the kernel that the stack can reach.
@@ -51,8 +52,8 @@ impl<S: OnTap> Ends<S> {
         Err("the connection does not open".to_owned())
     }
 
-    /// Waits until a frame or data may have arrived. Returns at once if `moved` is true, because
-    /// the turn before this call has moved data, and more may follow.
+    /// Waits until a frame or data may have arrived. If `moved` is true, the previous turn moved
+    /// data, so more may follow, and the function returns at once.
     pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
         if moved {
             return Ok(());

@@ -60,14 +60,13 @@ impl Device {
     }
 }
 
-/// The interface through which the application exchanges data with the stack.
+/// The interface through which the application exchanges data with the contender's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
     /// The application writes and reads, and each call copies the data.
     Copy,
-    /// The application borrows the stack's buffers. Unless the bytes are verified, it neither
-    /// writes nor reads these buffers, because the cost of producing and using data does not depend
-    /// on the stack.
+    /// The application borrows the stack's buffers. It accesses the bytes only if they are
+    /// verified, because the cost of producing and using data is the same on every stack.
     InPlace,
     /// The application passes data to the stack by reference, and gets received data by reference.
     Share,
@@ -78,7 +77,7 @@ const WORKS: [Work; 4] = [Work::TapSend, Work::TapReceive, Work::TapVnetSend, Wo
 
 /// A stack on a device to the kernel, with one connection at a time.
 pub trait OnTap: Sized {
-    /// Returns the version of the stack and its settings.
+    /// Returns the version of the stack, and the settings that matter for the results.
     fn version() -> String;
 
     /// Creates a host on a new device of the kind `device`, whose application uses the interface
@@ -115,9 +114,9 @@ pub trait OnTap: Sized {
     /// The stack's error.
     fn turn(&mut self) -> Result<(), String>;
 
-    /// Writes the part of the pattern that begins at byte `place` of the stream, at most `left`
-    /// bytes. Returns the number of bytes that the stack has taken. Without `verify`, a borrowed
-    /// buffer keeps its old contents, which are then sent.
+    /// Writes up to `left` bytes of the pattern, from byte `place` of the stream on. Returns the
+    /// number of bytes that the stack has taken. Without `verify`, nothing is written to a borrowed
+    /// buffer, so its old contents are sent.
     ///
     /// # Errors
     /// The stack's error.
@@ -130,8 +129,8 @@ pub trait OnTap: Sized {
     ) -> Result<usize, String>;
 
     /// Reads received data. Returns the number of bytes, which is zero if no data are available.
-    /// The data are copied to `into`; without `verify`, interfaces that lend or share the data skip
-    /// this copy.
+    /// The data are copied to `into`. With interfaces that lend or share data, this copy is only
+    /// made for `verify`.
     ///
     /// # Errors
     /// The stack's error.
@@ -301,8 +300,8 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
     Ok(())
 }
 
-/// Configures the kernel's end of a device: its address, and a queue that is long enough for a
-/// whole window.
+/// Configures the kernel's end of a device: its address, and a transmit queue that has room for the
+/// segments of a whole window.
 fn take_up(interface: &linerate_link::KernelInterface, device: Device) -> Result<(), String> {
     let [address, _] = device.addresses();
     interface

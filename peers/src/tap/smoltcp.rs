@@ -1,11 +1,12 @@
-//! smoltcp on a TAP device, with a driver of this program.
+//! smoltcp on a TAP device, with a driver that is part of this program.
 //!
-//! The driver makes the same system calls as linerate's link: one for each frame, into and out of
-//! fixed memory. smoltcp's own driver has no offloads, and allocates memory for each frame.
+//! The driver replaces smoltcp's own, which has no offloads and allocates memory for each frame. As
+//! linerate's link does, it makes one system call for each frame, into or out of fixed memory.
 //!
-//! On a device with offloads, smoltcp must send and receive GSO frames. The driver therefore
-//! reports an MTU of 65,535 bytes and no checksums, and changes the MSS in the peer's SYN to fit
-//! this MTU. The virtio-net header requests that the kernel segments the GSO frames.
+//! On a device with offloads, smoltcp must send and receive GSO frames. The driver therefore tells
+//! smoltcp that the MTU is 65,535 bytes and that the device computes checksums. It also raises the
+//! MSS in the peer's SYN to fit this MTU. The virtio-net header asks the kernel to segment the GSO
+//! frames.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -28,7 +29,7 @@ const HEADER: usize = 10;
 const HEADERS: usize = 14 + 20 + 20;
 /// Length of the largest IP packet in bytes.
 const LARGEST_PACKET: usize = 65_535;
-/// Port before the first port of smoltcp's connections. Each connection uses the next port.
+/// The port before the first port that smoltcp uses. Each new connection has the next port.
 const FIRST_PORT: u16 = 49_152;
 
 /// A device for smoltcp: a TAP device with memory for one frame in each direction, and counters.
@@ -51,7 +52,8 @@ struct Driver {
 /// A received frame without its virtio-net header.
 struct Arrived<'a>(&'a [u8]);
 
-/// The means to send one frame: the device, memory for the frame, and the counter of sent frames.
+/// A frame that smoltcp is about to send: the device, memory for the frame, and the counter of sent
+/// frames.
 struct Leaving<'a> {
     device: BorrowedFd<'a>,
     header: usize,
@@ -117,8 +119,8 @@ impl TxToken for Leaving<'_> {
             let (before, frame) = memory.split_at_mut(HEADER);
             leave_to_the_kernel(before, &mut frame[..length]);
         }
-        // The write fails if the device has no room. The frame is then lost, as on a wire, and TCP
-        // sends it again.
+        // The write fails if the device has no room. The error is ignored: the frame is lost, as on
+        // a wire, and TCP retransmits its data.
         let _ = rustix::io::write(device, &memory[..header + length]);
         *sent += 1;
         result
@@ -130,9 +132,9 @@ fn is_tcp(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6) && frame.len() >= HEADERS
 }
 
-/// Writes the virtio-net header of a frame to send, and the sum of the pseudo-header into the
-/// checksum field. The kernel then completes the checksum, and segments a frame that is larger than
-/// 1,514 bytes.
+/// Prepares a frame for the kernel: writes its virtio-net header, and the sum over the
+/// pseudo-header into the checksum field. The kernel completes the checksum, and segments frames of
+/// more than 1,514 bytes.
 fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     header.fill(0);
     if !is_tcp(frame) {
@@ -156,7 +158,8 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     }
 }
 
-/// Replaces the MSS in a SYN of the peer by the largest value, so that smoltcp sends GSO frames.
+/// Replaces the MSS in a SYN of the peer by the largest value. smoltcp then sends segments that are
+/// larger than the MTU of the path, which leave as GSO frames.
 fn allow_large_segments(frame: &mut [u8]) {
     let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
     // The kernel puts the MSS option first in its SYN, at these offsets.
