@@ -155,9 +155,9 @@ fn items(source: &str) -> Vec<String> {
         let opens = item.ends_with('{');
         let item = tidy(&item);
         if is_impl {
-            // The implementation of a trait is listed, but not its methods, because the trait
-            // determines them. The header of an inherent implementation is only remembered, as
-            // context of its methods.
+            // The header of a trait's implementation is listed, but its methods are not, because
+            // the trait determines them. The header of an inherent implementation is only stored,
+            // because it precedes each of its methods in the listing.
             context.clone_from(&item);
             if item.contains(" for ") && !item.contains("sealed::") {
                 found.push(item);
@@ -173,7 +173,8 @@ fn items(source: &str) -> Vec<String> {
     found
 }
 
-/// Is the text of an item complete, up to its body or its end?
+/// Does `item` contain the whole text of an item: everything before its body, or the item up to its
+/// end?
 fn ends_item(item: &str) -> bool {
     let count = |character| item.matches(character).count();
     let is_closed = count('(') == count(')') && count('[') == count(']');

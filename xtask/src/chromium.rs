@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 /// Names under which Chromium is installed, the most likely one first.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Chromium's option that scales a picture relative to the page.
+/// Chromium's option that makes a picture smaller than the page: 0.75 pixels for each pixel of the
+/// page.
 const SCALE: &str = "--force-device-scale-factor=0.75";
 
 /// A colour scheme. Each number is the value of Chromium's setting `preferredColorScheme`.

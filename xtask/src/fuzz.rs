@@ -16,8 +16,8 @@ struct Target {
     name: &'static str,
     /// The folder with the inputs from which fuzzing starts.
     initial_inputs: &'static str,
-    /// Maximum length of an input in bytes. Longer inputs take more time and find no further
-    /// faults.
+    /// Maximum length of an input in bytes. Longer inputs take more time, but find no faults that
+    /// shorter ones cannot find.
     max_length: u32,
 }
 
@@ -109,8 +109,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     execute(&build(target.name)?, target, &inputs)
 }
 
-/// The inputs with which a fuzz program runs: generated inputs for this many minutes, or a single
-/// file.
+/// The inputs with which a fuzz program runs: those that libFuzzer generates during this number of
+/// minutes, or a single input from a file.
 enum Inputs {
     // The number is not zero, because libFuzzer takes zero as an unlimited time.
     New { minutes: NonZeroU32 },
@@ -131,8 +131,9 @@ fn build(target: &str) -> Result<PathBuf, Error> {
         &machine,
         "--manifest-path",
     ]);
-    // The command has `--target`, although it names the triple of this machine. cargo then applies
-    // RUSTFLAGS only to the fuzz program, and not to build scripts and procedural macros.
+    // The command names the triple of this machine by `--target`, although that is the default.
+    // This makes cargo apply RUSTFLAGS only to the fuzz program, and not to build scripts and
+    // procedural macros.
     let status = command.arg(root().join(MANIFEST)).env("RUSTFLAGS", FLAGS.join(" ")).status();
     let command = || "cargo build".to_owned();
     let status = status.map_err(|source| Error::Start { command: command(), source })?;
@@ -170,8 +171,8 @@ fn execute(program: &Path, target: &Target, inputs: &Inputs) -> Result<ExitCode,
                 fs::create_dir_all(path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
             }
-            // The first folder is for the inputs that libFuzzer finds. It only reads the second
-            // folder, which has the initial inputs.
+            // The first folder receives the inputs that libFuzzer finds. The second folder has the
+            // initial inputs, which libFuzzer only reads.
             command
                 .arg(format!("-max_total_time={}", u64::from(minutes.get()) * 60))
                 .arg(format!("-max_len={max_length}"))

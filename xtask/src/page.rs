@@ -1,7 +1,7 @@
 //! `cargo xtask page`: checks a page that `linerate report --html` wrote, in headless Chromium.
 //!
-//! Three frames of different widths show the page together with a script that checks it: layout,
-//! requests, roles and names, contrast, arrow keys and layers. Both colour schemes are checked.
+//! Three frames of different widths show the page. A script in each frame checks layout, requests,
+//! roles and names, contrast, arrow keys and layers. All checks are made in both colour schemes.
 
 use crate::chromium::{self, Scheme};
 use crate::error::Error;
@@ -23,7 +23,8 @@ pub(crate) fn check(page: &Path) -> Result<(), Error> {
     let result = write(&copy, &text.replace("</body>", &script))
         .and_then(|()| write(&frames, &frames_of(&name)))
         .and_then(|()| count_problems(&frames));
-    // The temporary files are removed. An error is ignored, because the next check overwrites them.
+    // The temporary files are removed. If that fails, the error is ignored, because the next check
+    // overwrites the files.
     let _ = fs::remove_file(&copy);
     let _ = fs::remove_file(&frames);
     match result? {
@@ -51,8 +52,8 @@ fn frames_of(page: &str) -> String {
     )
 }
 
-/// Prints the results of all frames in both colour schemes. Returns the number of problems. A frame
-/// without a result counts as one problem.
+/// Prints the results of all frames in both colour schemes, and returns the number of problems. A
+/// frame that has no result counts as one problem.
 fn count_problems(frames: &Path) -> Result<usize, Error> {
     let mut count = 0;
     for scheme in [Scheme::Light, Scheme::Dark] {

@@ -19,12 +19,12 @@ const DIAGNOSED: &str = "sim:wan-codel --set one.send_buffer=65536";
 /// Width and height of the drawn page, in pixels.
 const PAGE: (u32, u32) = (1_000, 1_240);
 
-/// Draws and checks all pictures, from the sweep in the folder `sweep`, or from a new sweep if
+/// Draws and checks all pictures. Uses the sweep in the folder `sweep`, or makes a new sweep if
 /// `sweep` is `None`.
 pub(crate) fn draw(sweep: Option<&str>) -> Result<(), Error> {
     let folder = root().join(FOLDER);
-    // A sweep must not find results of an earlier one, so the folder is emptied. The removal fails
-    // if the folder does not exist, which is ignored.
+    // The folder is emptied, so that a sweep does not find the results of an earlier one. An error
+    // is ignored, because the removal fails if the folder does not exist.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     let source = match sweep {

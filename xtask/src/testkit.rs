@@ -1,5 +1,5 @@
-//! Tasks that run examples of other crates. The examples use crates of the project, on which xtask
-//! must not depend.
+//! Tasks that run examples of other crates as separate programs. xtask itself must not depend on
+//! the project's crates, which these examples use.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
@@ -9,7 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 /// The file with the table of goodput for different loss rates.
 const GRID: &str = "docs/loss-grid.txt";
 
-/// `cargo xtask grid`: measures the table of goodput again, and writes it for review.
+/// `cargo xtask grid`: measures the table of goodput, and overwrites the recorded table, so that
+/// the differences can be reviewed.
 pub(crate) fn write_grid() -> Result<(), Error> {
     let mut command = example("loss_grid");
     let output = command.stderr(Stdio::inherit()).output();
@@ -39,7 +40,8 @@ pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
         .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// `cargo xtask verdict`: tests diagnoses on paths with a known limit.
+/// `cargo xtask verdict`: tests diagnoses on paths whose limit is known, because the test has built
+/// it in.
 pub(crate) fn verdict(arguments: &[String]) -> Result<ExitCode, Error> {
     let run = |words: &[&str]| {
         let mut command = cargo();

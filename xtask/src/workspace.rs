@@ -10,7 +10,8 @@ use std::process::Command;
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
-    /// The root files of the package's library and programs.
+    /// The files in which the source of the package's library and of each program begins, such as
+    /// `lib.rs`.
     pub(crate) roots: Vec<PathBuf>,
     /// The package's dependencies within the workspace.
     pub(crate) uses: Vec<Use>,
@@ -24,9 +25,9 @@ pub(crate) struct Use {
     pub(crate) is_dev: bool,
 }
 
-/// Returns a command that runs the `cargo` by which this program was started. The command does not
-/// inherit the variables that describe the package of this program. Otherwise cargo would run the
-/// build scripts that read these variables again, and rebuild their crates.
+/// Returns a command that runs the `cargo` by which this program was started. The variables that
+/// describe this program's package are removed from its environment. Some build scripts depend on
+/// these variables, so cargo would otherwise run them again and rebuild their crates.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -48,8 +49,8 @@ pub(crate) fn read() -> Result<Vec<Package>, Error> {
     packages(&metadata(cargo(), "Cargo.toml")?)
 }
 
-/// Returns the target directory of the workspace with this manifest. Asks cargo for this directory,
-/// because configuration files can change it as well as `CARGO_TARGET_DIR`.
+/// Returns the target directory of the workspace with this manifest. Only cargo knows this
+/// directory, because `CARGO_TARGET_DIR` and configuration files can change it.
 pub(crate) fn target_directory(cargo: Command, manifest: &str) -> Result<PathBuf, Error> {
     Ok(text(&metadata(cargo, manifest)?, "target_directory")?.into())
 }

@@ -1,5 +1,5 @@
-//! Parses the output of callgrind: how many instructions each function executes itself, without its
-//! callees, and how often it is called.
+//! Parses the output of callgrind: how often each function is called, and how many instructions it
+//! executes itself, without those of the functions that it calls.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,16 @@ pub(crate) struct Share {
 /// The instructions and calls of all functions, by name.
 pub(crate) type Profile = BTreeMap<String, Share>;
 
-/// Parses callgrind's format: version 1, with one event and positions by line. The output contains
-/// each name only once, together with a number that stands for the name in later lines.
+/// Parses callgrind's format, version 1, in which each line has the cost of one event type at a
+/// source line. A name is written in full only once, together with a number. Later lines contain
+/// only the number.
 pub(crate) fn parse(text: &str) -> Profile {
     let mut names = BTreeMap::new();
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
-    // True after a line `calls=`: the next line has the cost of the called function, including the
-    // functions it calls. This line is skipped, because the called function has lines of its own.
+    // True after a line `calls=`. The next line then has the cost of the called function, including
+    // the functions that it calls. It is skipped, because these costs are also in the lines of each
+    // function.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
@@ -52,8 +54,9 @@ fn first_number(words: &str) -> f64 {
     words.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Returns the profile of one unit of work: the difference between two runs, divided by the
-/// difference of their numbers of units. The cost of starting the program cancels out.
+/// Returns the profile of one unit of work: the difference between the profiles of two runs,
+/// divided by `units`. This is the number of units by which the runs differ. The cost of starting
+/// the program is in both profiles, and cancels out.
 pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
     let none = Share::default();
     let share = |name: &String, more: &Share| {

@@ -1,5 +1,5 @@
-//! `cargo xtask instructions`: compares instruction counts, which are reproducible, with the
-//! accepted counts. Growth of more than 3 % must be explained or removed.
+//! `cargo xtask instructions`: counts instructions, which is reproducible, and compares the counts
+//! with the accepted ones. Growth of more than 3 % must be explained or removed.
 
 mod callgrind;
 mod counts;
@@ -13,7 +13,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The workloads, each with the amounts of work in its two runs.
+/// The workloads, each with the amounts of work in a short and in a longer run. The difference
+/// between the two runs is counted.
 const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("connection", [2_000, 4_000]),
     (DATA_ARM, [20_000, 40_000]),
@@ -28,8 +29,8 @@ const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("ping-pong", [500, 1_500]),
     ("connect", [200, 500]),
 ];
-/// The workload that counts only the instructions within [`DELIVER_DATA`], which are those of
-/// receiving a data segment.
+/// The workload of which only the instructions within [`DELIVER_DATA`] are counted: those that
+/// receive a data segment.
 const DATA_ARM: &str = "data-arm";
 /// The function of the counted program that passes a data segment to a connection.
 const DELIVER_DATA: &str = "instructions::deliver_data";
@@ -104,7 +105,8 @@ fn count() -> Result<AllCounts, Error> {
     Ok(counted)
 }
 
-/// Sums the instructions of a profile by category.
+/// Sums the instructions of a profile in two categories: `all`, and `protocol`, which excludes
+/// copying and checksums.
 fn counts(profile: &Profile) -> Counts {
     let whole = |instructions: f64| {
         #[expect(
@@ -136,7 +138,8 @@ fn is_checksum(name: &str) -> bool {
     name.contains("linerate_wire::checksum")
 }
 
-/// Prints a table of the counts. Returns the number of counts that have grown too much.
+/// Prints a table of the counts. Returns the number of counts that have grown by more than
+/// [`MAX_GROWTH_PERCENT`].
 fn print(counted: &AllCounts, before: &AllCounts) -> Result<usize, Error> {
     let mut out = io::stdout().lock();
     let mut grown = 0;
@@ -208,8 +211,8 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         command.arg(format!("--toggle-collect={DELIVER_DATA}"));
     }
     command.arg(program).args([workload, &amount.to_string()]);
-    // glibc must copy with vector instructions. It would copy large blocks with `rep movsb`, of
-    // which Callgrind counts each byte as an instruction.
+    // This setting makes glibc copy large blocks with vector instructions. Otherwise it would use
+    // `rep movsb`, of which Callgrind counts each byte as an instruction.
     command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
     let done = run(&mut command)?;
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;

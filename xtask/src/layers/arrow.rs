@@ -1,20 +1,21 @@
 //! The architecture as a table: the responsibility of each crate, and the crates on which it may
 //! depend.
 
-/// A crate in the architecture. The crate may depend on the crates in `uses`, and on all crates
-/// that those may use.
+/// A crate in the architecture. It may depend on the crates in `uses`. It may also depend on all
+/// crates on which these may depend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// The name of the crate's package.
     pub(crate) name: &'static str,
-    /// The crates on which this crate may depend directly. Their rows must precede the row of this
-    /// crate.
+    /// The crates on which this crate may depend. A crate is left out if another crate in this list
+    /// may depend on it. The rows of all these crates must precede the row of this crate.
     pub(crate) uses: &'static [&'static str],
     /// Must the crate be `no_std`?
     pub(crate) is_no_std: bool,
     /// May the crate contain unsafe code, in the module that its lint allows?
     pub(crate) may_be_unsafe: bool,
-    /// The responsibility of the crate, and what it must not know.
+    /// A sentence for error messages, which says what the crate deals with, and what it must not
+    /// deal with.
     pub(crate) sentence: &'static str,
 }
 
@@ -23,7 +24,8 @@ const ROW: Row = Row { name: "", uses: &[], is_no_std: false, may_be_unsafe: fal
 /// The crate with helpers for tests. Every crate may use it, but only as a dev-dependency.
 pub(crate) const TESTKIT: &str = "linerate-testkit";
 
-/// All crates of the workspace. Each crate follows the crates that it may use.
+/// All crates of the workspace, in such an order that each crate comes after the crates that it may
+/// use.
 pub(crate) const ARROW: [Row; 21] = [
     Row {
         name: "linerate-units",

@@ -19,7 +19,7 @@ pub(crate) enum Fault {
         name: String,
         /// The name of the dependency.
         used: String,
-        /// The responsibility of the crate whose row forbids the dependency.
+        /// The sentence of the row that forbids the dependency.
         sentence: &'static str,
     },
     /// The root file of a crate lacks a required attribute.

@@ -49,9 +49,9 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
     if is_allowed {
         return None;
     }
-    // The message quotes the sentence of the architecture that forbids the use. For the testkit,
-    // this is the testkit's own row, which says which crates may use it. Otherwise it is the row of
-    // the using crate.
+    // The message quotes the sentence of the row that forbids the use. If the used crate is the
+    // testkit, that is the row of the testkit, which says which crates may use it. Otherwise it is
+    // the row of the crate that has the dependency.
     let forbids = if used.name == TESTKIT { arrow::row(TESTKIT)? } else { row };
     Some(Fault::ForbiddenUse {
         name: row.name.to_owned(),

@@ -1,6 +1,6 @@
-//! `cargo xtask rfc`: checks that each requirement of the RFCs in `specs/` has tests or a reason
-//! why it has none, and that the tests exist. With `--run` the tests must pass. With `--texts` the
-//! requirements in the texts of the RFCs are counted.
+//! `cargo xtask rfc`: checks the tables of requirements in `specs/`. Each requirement of an RFC
+//! must have tests, or a reason why it has none, and the tests must exist. With `--run`, the tests
+//! must also pass. With `--texts`, the requirements in the texts of the RFCs are counted.
 
 mod level;
 mod print;

@@ -11,8 +11,7 @@ pub(crate) fn print(tables: &[Table]) -> Result<(), Error> {
     write(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
 
-/// Prints, for each RFC, the number of normative sentences and how many of them do not apply to
-/// TCP.
+/// Prints the number of normative sentences of each RFC, and how many of them do not apply to TCP.
 pub(crate) fn print_counts(tables: &[Table]) -> Result<(), Error> {
     write_counts(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
@@ -115,13 +114,14 @@ fn counts(rows: &[&Requirement]) -> String {
     words.join(", ")
 }
 
-/// Returns a sort key for a section number, by which 3.10 follows 3.9 and appendices come last.
+/// Returns a sort key for a section number. With it, 3.10 follows 3.9, and appendices follow all
+/// numbered sections.
 fn section_key(section: &str) -> Vec<u32> {
     section.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
 
-/// Returns a sort key for an identifier, by which the number 10 follows 9 and letters are in
-/// alphabetical order.
+/// Returns a sort key for the last part of an identifier, a number or letters. With it, 10 follows
+/// 9, and letters are in alphabetical order.
 fn number(id: &str) -> (usize, &str) {
     let last = id.rsplit_once('-').map_or(id, |(_, last)| last);
     (last.parse().unwrap_or(last.len()), last)

@@ -16,7 +16,8 @@ struct TestProgram {
     folder: PathBuf,
 }
 
-/// All tests of the workspace, by the names that the tables of requirements use.
+/// All tests of the workspace. They are found by their names, in the form that the tables of
+/// requirements use.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     programs: Vec<TestProgram>,
@@ -50,7 +51,7 @@ impl Proofs {
         Ok(proofs)
     }
 
-    /// Returns a fault for each name of a test that does not exist.
+    /// Returns a fault for each name in `named` that is not the name of a test.
     pub(crate) fn faults_of_names<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<Fault> {
         let unknown: BTreeSet<_> = named.filter(|name| !self.tests.contains_key(*name)).collect();
         unknown.into_iter().map(|name| Fault::NoTest(name.to_owned())).collect()
@@ -78,8 +79,8 @@ impl Proofs {
     }
 }
 
-/// Runs tests of one executable, and returns the names of those that pass. A failed test is not an
-/// error here.
+/// Runs `tests`, which are tests of one executable, and returns the names of those that pass. If a
+/// test fails, this function returns no error.
 fn run<'a>(
     program: &TestProgram,
     tests: impl Iterator<Item = &'a &'a str>,

@@ -43,7 +43,7 @@ struct Paragraph {
     text: String,
 }
 
-/// Returns the paragraphs that follow the first numbered heading.
+/// Returns the paragraphs of the text from the first numbered heading on.
 fn paragraphs(text: &str) -> Vec<Paragraph> {
     let mut paragraphs = Vec::new();
     let mut section = String::new();
@@ -94,7 +94,8 @@ fn is_header(line: &str) -> bool {
 }
 
 /// Returns the section number or the appendix letter if the line is a heading. A heading is not
-/// indented. A line of a table of contents usually is, and otherwise it has dots before the page.
+/// indented. Most lines of a table of contents are indented. Those that are not have dots before
+/// the page number, by which they are recognised.
 fn heading(line: &str) -> Option<&str> {
     let (is_appendix, line) = match line.strip_prefix("Appendix ") {
         Some(line) => (true, line),

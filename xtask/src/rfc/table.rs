@@ -14,25 +14,27 @@ pub(crate) struct Table {
     /// The number of the RFC.
     pub(crate) rfc: u32,
     pub(crate) title: String,
-    /// Number of requirements in the summary that the RFC itself contains; `None` if the RFC has no
-    /// summary. With a summary, identifiers are numbered from one for each level.
+    /// Number of requirements for each level in the RFC's own summary of requirements; `None` if
+    /// the RFC has no summary. Identifiers of the summary are numbered from one for each level, as
+    /// in `MUST-1`.
     pub(crate) summary: Option<Counts>,
-    /// Number of normative sentences as counted by `sentences.rs`, if the RFC has no summary. REC
-    /// counts advice without a key word, as explained in the table's file.
+    /// Number of normative sentences for each level, as `sentences.rs` counts them; `None` if the
+    /// RFC has a summary. REC is advice without a key word, which `sentences.rs` cannot count. The
+    /// table's file explains this number.
     pub(crate) sentences: Option<Counts>,
     /// Number of normative sentences that do not apply to an implementation of TCP, and have no
     /// row.
     pub(crate) elsewhere: Option<Counts>,
     /// A description of the sentences in `elsewhere`; `None` if `elsewhere` is `None`.
     pub(crate) elsewhere_is: Option<String>,
-    /// The missing feature, if the RFC is not implemented at all. In such a table, even a MUST may
-    /// be planned only.
+    /// The missing feature if the RFC is not implemented at all; otherwise `None`. With a missing
+    /// feature, even a MUST may have the status [`Status::NotDone`].
     pub(crate) pending: Option<String>,
     #[serde(default)]
     pub(crate) requirement: Vec<Requirement>,
 }
 
-/// A number of requirements for each level.
+/// The number of requirements or sentences of each level.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Counts {
@@ -90,11 +92,12 @@ pub(crate) struct Requirement {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Status {
-    /// The requirement is planned.
+    /// The requirement is not implemented yet, but is planned.
     NotDone,
     /// The requirement will not be implemented.
     Declined,
-    /// The requirement applies to another party, or to a feature that does not exist.
+    /// The requirement does not apply to this stack: it concerns another party, such as a router,
+    /// or a feature that the stack does not have.
     NotApplicable,
 }
 
@@ -117,10 +120,12 @@ pub(crate) enum Fault {
     /// A requirement has several rows.
     #[error("{0} has more than one row")]
     Twice(String),
-    /// A row has an identifier that the RFC does not have.
+    /// A row has an identifier that does not exist in the RFC, or that belongs to another level or
+    /// section than the row's.
     #[error("{0} is not an identifier of RFC {1}, or has another level or section")]
     Unknown(String, u32),
-    /// A table does not state the number of its requirements.
+    /// The fields before the rows are inconsistent. A table must have either a summary or
+    /// sentences, and only with sentences may it have `elsewhere`, together with `elsewhere_is`.
     #[error(
         "the table of RFC {0} must have either a summary or sentences, and explain `elsewhere`"
     )]
@@ -152,7 +157,7 @@ pub(crate) enum Fault {
     /// A row has neither tests nor a status, or has both.
     #[error("{0} must have either tests, or a status with its reason")]
     Undecided(String),
-    /// A MUST is only planned.
+    /// A MUST has the status [`Status::NotDone`], although the RFC is implemented.
     #[error("{0} is a MUST without a test")]
     Unproven(String),
     /// A row names a test that does not exist.
@@ -184,7 +189,8 @@ impl Table {
         all.saturating_sub(self.elsewhere.unwrap_or_default().of(level))
     }
 
-    /// Returns the faults of the table's head and rows.
+    /// Returns the faults of the table's head, which are the fields before the rows, and of its
+    /// rows.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = match (&self.summary, &self.sentences) {
             (Some(summary), None) if self.elsewhere.is_none() => self.faults_by_summary(summary),
@@ -240,8 +246,9 @@ impl Table {
         faults
     }
 
-    /// Compares the counts in the head with the sentences of the RFC's text. The count of advice
-    /// (REC) is left out, because sentences without a key word cannot be found.
+    /// Returns a fault for each level whose number of sentences in the RFC's text differs from the
+    /// number in the table's head. Advice (REC) is left out, because it has no key word by which it
+    /// can be found.
     pub(crate) fn faults_of_text(&self, sentences: &[Sentence]) -> Vec<Fault> {
         let Some(head) = &self.sentences else { return Vec::new() };
         let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);

@@ -14,11 +14,13 @@ pub(super) const FILE: &str = "xtask/words.toml";
 pub(super) struct Config {
     /// Folders and files that are always checked.
     pub(super) clean: Vec<PathBuf>,
-    /// The last commit whose subject is not checked.
+    /// The newest commit whose subject is not checked. Only the subjects of later commits are
+    /// checked.
     pub(super) subjects_after: String,
     /// Words with which no comment may begin.
     pub(super) openings: Vec<String>,
-    /// Standard terms that are allowed, although they contain a retired word.
+    /// Standard terms that are allowed, although one of their words is retired when it stands
+    /// alone.
     pub(super) allowed: Vec<String>,
     /// Terms that must not be used.
     pub(super) retired: Vec<Retired>,
@@ -28,12 +30,13 @@ pub(super) struct Config {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Retired {
-    /// The terms in lowercase and singular. A space stands for any boundary in an identifier, `_`
-    /// or a capital.
+    /// The terms in lowercase and singular. If a term has several words, an identifier may separate
+    /// them by `_` or by a capital; here they are separated by a space.
     pub(super) words: Vec<String>,
     /// The standard terms that replace the retired terms.
     pub(super) instead: String,
-    /// Are the terms allowed in prose, as plain English words, and retired in identifiers only?
+    /// Are the terms retired only in identifiers? In prose, they are then allowed as plain English
+    /// words.
     #[serde(default)]
     pub(super) names_only: bool,
     /// The folders in which the terms are retired; empty for all folders.

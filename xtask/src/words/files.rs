@@ -23,8 +23,8 @@ impl Language {
     }
 }
 
-/// Returns the files at and below `path`, which is relative to `root`, in the order of their names.
-/// Hidden folders and build output are skipped.
+/// Returns the files at and below `path`, sorted by name. `path` is relative to `root`. Hidden
+/// folders and build output are skipped.
 pub(super) fn list(root: &Path, path: &Path) -> Result<Vec<(PathBuf, Language)>, Error> {
     let mut files = Vec::new();
     let mut pending = vec![path.to_owned()];

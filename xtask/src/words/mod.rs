@@ -32,8 +32,8 @@ pub(crate) fn run() -> Result<(), Error> {
     report(&found)
 }
 
-/// Checks the given folders and files, relative to the root folder, even if they are not
-/// configured.
+/// Checks `paths`, folders and files relative to the root folder. They need not be listed in the
+/// configuration.
 pub(crate) fn run_on(paths: &[String]) -> Result<(), Error> {
     let root = root();
     let config = Config::read(&root)?;

@@ -20,8 +20,8 @@ pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
 }
 
-/// Divides Rust source into pieces. Malformed source results in arbitrary pieces, which does no
-/// harm: the compiler reports such source.
+/// Divides Rust source into pieces. If the source is malformed, the pieces are arbitrary. That does
+/// no harm, because the compiler reports such source.
 pub(super) fn cut_rust(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| {
         if rest.starts_with("//") {
@@ -56,8 +56,8 @@ pub(super) fn cut_markdown(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| (Kind::Prose, rest.len()))
 }
 
-/// Divides a text into pieces, each within one line. `next` gets the rest of the text, and returns
-/// the kind and the length of the piece at its start.
+/// Divides a text into pieces. A piece that extends over several lines is divided at each newline.
+/// `next` gets the rest of the text, and returns the kind and the length of the piece at its start.
 fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let (mut line, mut line_start, mut at) = (1, 0, 0);
@@ -79,8 +79,8 @@ fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
             }
             at = line_end;
             if at < end {
-                // `at` is at a newline, which belongs to no piece. The next piece begins on the
-                // next line.
+                // `at` is the offset of a newline, which belongs to no piece. The next piece begins
+                // on the next line.
                 at += 1;
                 line += 1;
                 line_start = at;
@@ -98,8 +98,8 @@ fn line_length(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
-/// Returns the length of the block comment at the start of `rest`. It may contain further block
-/// comments.
+/// Returns the length of the block comment at the start of `rest`, including the block comments
+/// nested in it.
 fn block_comment_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -138,8 +138,8 @@ fn rust_string_length(rest: &str) -> Option<usize> {
     Some(start + length_through(&rest[start..], &end, !is_raw))
 }
 
-/// Returns the length of `body` up to and including the first `end`, or of all of `body` if it does
-/// not contain `end`.
+/// Returns the length of the start of `body` that ends with the first `end`. If `body` does not
+/// contain `end`, returns the length of `body`.
 fn length_through(body: &str, end: &str, has_escapes: bool) -> usize {
     let mut at = 0;
     while at < body.len() {

@@ -99,7 +99,8 @@ struct Comment<'a> {
 }
 
 impl<'a> Comment<'a> {
-    /// Returns the comment that begins in `piece`; `None` if no comment begins there.
+    /// Returns the line of a comment that is in `piece`; `None` if `piece` does not begin with a
+    /// comment marker.
     fn of(piece: &Piece<'a>) -> Option<Self> {
         let begins = ["//", "/*", "#"].iter().any(|marker| piece.text.starts_with(marker));
         if piece.kind != Kind::Prose || !begins {

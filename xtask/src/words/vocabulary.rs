@@ -5,8 +5,8 @@ use super::piece::{Kind, Piece};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All retired terms, and the allowed terms that contain a retired term, grouped by their first
-/// word.
+/// All terms that a search must know, grouped by their first word: the retired terms, and the
+/// allowed terms that contain a retired term.
 #[derive(Debug)]
 pub(super) struct Vocabulary<'a> {
     by_first_word: HashMap<&'a str, Vec<Term<'a>>>,
@@ -63,8 +63,8 @@ impl<'a> Vocabulary<'a> {
         found
     }
 
-    /// Returns the longest term with which `words` begin, and the number of its words; `None` if
-    /// they begin with no term.
+    /// Returns the longest retired or allowed term with which `words` begin, and the number of its
+    /// words. Returns `None` if they begin with no such term.
     fn longest(&self, words: &[Word<'_>], kind: Kind, file: &Path) -> Option<(Term<'a>, usize)> {
         let first = words.first()?.text.to_lowercase();
         let singular = first.strip_suffix('s').unwrap_or_default();
@@ -87,8 +87,8 @@ impl Retired {
 }
 
 impl Term<'_> {
-    /// Returns the number of words in the term if `text` begins with it, else `None`. The last word
-    /// may be in the plural.
+    /// Returns the number of words in this term if `text` begins with the term, otherwise `None`.
+    /// The last word of the term may be in the plural in `text`.
     fn matched_words(&self, text: &[Word<'_>]) -> Option<usize> {
         let count = self.text.split(' ').count();
         let text = text.get(..count)?;
@@ -109,7 +109,8 @@ impl Term<'_> {
 struct Word<'a> {
     start: usize,
     text: &'a str,
-    /// Does this word follow the previous word directly, or after a single space, `_` or `-`?
+    /// Is there at most one space, `_` or `-`, and nothing else, between the previous word and this
+    /// word?
     is_joined: bool,
 }
 
