@@ -129,7 +129,7 @@ impl<L> ShardLink<L> {
         self.counted
     }
 
-    /// Returns a view of the counters for another thread.
+    /// Returns a view with which another thread can read the counters of this shard's handovers.
     #[must_use]
     pub fn watch(&self) -> HandoverWatch {
         self.watch.clone()

@@ -107,7 +107,8 @@ impl DataRun {
         true
     }
 
-    /// Returns the free memory in the receive buffer for the data of the segments that may follow.
+    /// Returns the free part of the receive buffer for the data of the segments that may continue
+    /// this run.
     #[inline(always)]
     pub fn place_of_next<'a>(&self, connection: &'a mut Connection) -> &'a mut [u8] {
         connection.receiver.buffer.room_for_following(self.following)

@@ -22,7 +22,8 @@ pub(super) enum Origin {
         /// Whether the segment is the only one with data in flight.
         is_alone: bool,
     },
-    /// The segment belongs to a batch, which continues the segment sent before it.
+    /// The segment belongs to a batch: it has a copy of the header of the segment sent before, with
+    /// other numbers.
     Batch,
 }
 

@@ -101,10 +101,10 @@ impl Consumer {
         // Both stores to `head` below have release ordering or stronger. The producer thus
         // overwrites a slot only after the consumer has read its frame.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // In this case, the consumer need not check whether the producer sleeps. The producer
-            // sleeps only while the ring is full. Fewer frames than the ring has slots were found
-            // since the previous check. If the ring is full now, it thus contains frames that were
-            // not found yet, and a later release, which includes these frames, checks.
+            // Since its previous check, the consumer has seen at most as many frames as the ring
+            // has slots, so it need not check now whether the producer sleeps. The producer sleeps
+            // only while the ring is full. If the ring is full now, it contains frames that the
+            // consumer has not seen yet, and the release of those frames checks.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
