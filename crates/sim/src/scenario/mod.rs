@@ -66,8 +66,8 @@ impl Scenario {
         SCENARIOS.text(name)
     }
 
-    /// Parses a scenario. `read` is called for each file that the scenario names with the suffix
-    /// `.toml`.
+    /// Parses a scenario. If the scenario names a file whose name ends in `.toml`, `read` is called
+    /// to get the text of that file.
     ///
     /// # Errors
     /// The first fault that was found.

@@ -66,9 +66,11 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Chooses the local port of connection `number` of a program, and thus its processors. The
-    /// connection leads from the host with address `here` to `server`. `from` and `to` are the RSS
-    /// hashes of these hosts. The search begins at a random port.
+    /// Chooses the local port of connection `number` of a program. The port determines, through
+    /// RSS, which processor of each host handles the connection. The ports are tried from a random
+    /// one on, until one leads to the processors that `spread` demands. The connection leads from
+    /// the host with address `here` to `server`. `from` and `to` compute the RSS hashes of these
+    /// two hosts.
     pub(super) fn new(
         spread: Spread,
         number: usize,

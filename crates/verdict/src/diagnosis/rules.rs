@@ -317,7 +317,7 @@ pub const RULES: &[Rule] = &[
     },
     // A link that limits the transfer has a standing queue, which lengthens the round-trip time. If
     // the sender slows down below the rate of the link, the queue becomes empty. The rule looks for
-    // both effects.
+    // a longer round trip, and for a queue that becomes empty when the sender slows down.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[

@@ -157,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// A SYN-ACK that is written from a form equals the SYN-ACK that a connection would send,
-        /// even if other SYNs have filled the cache of forms before.
+        /// A SYN-ACK that is written from a cached [`SynAckForm`] equals the SYN-ACK that a
+        /// connection would send, even if other SYNs have filled the cache before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,
