@@ -21,10 +21,10 @@ const MAX_REPEATS: usize = 3;
 /// Minimum score of a rule for its interventions to be tried.
 const MIN_TRIED_SCORE: f64 = 0.05;
 /// Minimum confidence for a limit to be named.
-const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum difference between the confidence in the named limit and the confidence in the second
-/// most likely limit.
-const MIN_LEAD: f64 = 0.2;
+pub(super) const MIN_CONFIDENCE: f64 = 0.3;
+/// Minimum difference between the confidence in the most likely limit and the confidence in any
+/// other limit. With a smaller difference, no limit is named.
+pub(super) const MIN_LEAD: f64 = 0.2;
 /// Minimum relative half-width of an effect's interval. Even if the rates of runs hardly differ,
 /// inexact clocks and scheduling leave this uncertainty.
 const MIN_WIDTH: f64 = 0.03;
@@ -509,7 +509,7 @@ fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count > 0).then(|| values.sum::<f64>() / count_f64(count))
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a small number of runs")]
-const fn count_f64(count: usize) -> f64 {
+#[allow(clippy::cast_precision_loss, reason = "a small number of runs or expectations")]
+pub(super) const fn count_f64(count: usize) -> f64 {
     count as f64
 }

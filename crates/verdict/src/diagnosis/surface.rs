@@ -5,13 +5,8 @@ use super::effect::{Effect, Outcome};
 use super::figure::Figure;
 use super::limit::Limit;
 use super::rules::{Proof, RULES, Rule};
+use super::session::{MIN_CONFIDENCE, MIN_LEAD, count_f64};
 use linerate_evidence::RunEvidence;
-
-/// Minimum confidence for a limit to be named.
-const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum lead of the most likely limit: the confidence in it minus the confidence in any other
-/// limit. With a smaller lead, no limit is named.
-const MIN_LEAD: f64 = 0.2;
 
 /// Returns the limit of a cell; `None` if the rules do not identify a limit. `plain` contains the
 /// counters of the cell. `effects` are the effects of larger and smaller buffers on its rate, as
@@ -84,11 +79,6 @@ fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
     let known =
         conditions.filter_map(|condition| Some(condition.bound.score(condition.figure.of(plain)?)));
     Some(known.fold(1.0, f64::min))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a small number of expectations")]
-const fn count_f64(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
