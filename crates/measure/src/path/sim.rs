@@ -93,11 +93,6 @@ impl SimPath {
         let Some(program) = blueprint.transfer().map(|transfer| transfer.name.to_owned()) else {
             return Ok(None);
         };
-        let multiply = |scenario: &mut Scenario, key: &str, factor: f64| {
-            let value = number(scenario, key)?;
-            let value = (value * factor * 1e4).round() / 1e4;
-            scenario.set(&format!("{key}={value}")).ok()
-        };
         let send = format!("{program}.send_buffer");
         let receive = format!("{program}.receive_buffer");
         let is_made = match change {
@@ -116,14 +111,17 @@ impl SimPath {
                 })
             }
             Change::LinkFaster => {
-                let slowest = rates(&scenario, blueprint.rate().bits_per_second());
-                let faster = |key: &String| multiply(&mut scenario, key, FASTER_LINK);
-                if slowest.is_empty() { None } else { slowest.iter().try_for_each(faster) }
+                let slowest = blueprint.rate().bits_per_second();
+                let is_slowest = |key: &str, value: &str| {
+                    let rate = value.parse::<Rate>();
+                    key.ends_with(".rate")
+                        && rate.is_ok_and(|rate| rate.bits_per_second() == slowest)
+                };
+                multiply_all(&mut scenario, &is_slowest, FASTER_LINK)
             }
             Change::QueueLonger => {
-                let queues = queue_limits(&scenario);
-                let longer = |key: &String| multiply(&mut scenario, key, LONGER_QUEUE);
-                if queues.is_empty() { None } else { queues.iter().try_for_each(longer) }
+                let is_limit = |key: &str, _: &str| key.ends_with(".queue.limit");
+                multiply_all(&mut scenario, &is_limit, LONGER_QUEUE)
             }
             Change::Paced | Change::PacedAtHalf | Change::PacedAtTwice => {
                 options.max_pacing_rate = self.pacing_rate(change);
@@ -183,22 +181,26 @@ fn word(scenario: &Scenario, key: &str) -> Option<String> {
     setting.to_string().split_whitespace().next().map(str::to_owned)
 }
 
-/// Returns the names of the scenario's parameters that are bit rates with the value
-/// `bits_per_second`.
-fn rates(scenario: &Scenario, bits_per_second: u64) -> Vec<String> {
-    let settings = scenario.settings().iter();
-    let rates = settings.filter(|(key, setting)| {
-        let rate = setting.to_string().parse::<Rate>();
-        key.ends_with(".rate") && rate.is_ok_and(|rate| rate.bits_per_second() == bits_per_second)
-    });
-    rates.map(|(key, _)| short(key).to_owned()).collect()
+/// Multiplies the parameter `key` of the scenario by `factor`. Returns `None` if there is no such
+/// parameter, or if the scenario refuses the product.
+fn multiply(scenario: &mut Scenario, key: &str, factor: f64) -> Option<()> {
+    let value = (number(scenario, key)? * factor * 1e4).round() / 1e4;
+    scenario.set(&format!("{key}={value}")).ok()
 }
 
-/// Returns the names of the scenario's parameters that limit a queue in a switch or a router.
-fn queue_limits(scenario: &Scenario) -> Vec<String> {
+/// Multiplies several parameters of the scenario by `factor`: those for whose name and value
+/// `is_meant` returns true. Returns `None` if there is no such parameter, or if the scenario
+/// refuses a product.
+fn multiply_all(
+    scenario: &mut Scenario,
+    is_meant: &dyn Fn(&str, &str) -> bool,
+    factor: f64,
+) -> Option<()> {
     let settings = scenario.settings().iter();
-    let limits = settings.filter(|(key, _)| key.ends_with(".queue.limit"));
-    limits.map(|(key, _)| short(key).to_owned()).collect()
+    let meant = settings.filter(|(key, setting)| is_meant(key, &setting.to_string()));
+    let keys: Vec<String> = meant.map(|(key, _)| short(key).to_owned()).collect();
+    (!keys.is_empty()).then_some(())?;
+    keys.iter().try_for_each(|key| multiply(scenario, key, factor))
 }
 
 /// Returns the short name of a parameter, without its table, as `--set` accepts it.
