@@ -79,18 +79,16 @@ impl<L: Link + Readiness> Gateway<L> {
         let (client, stack) = (*client, self.host.stack_mut());
         let mut is_refused = false;
         while let Ok((length, _)) = stack.udp_receive_from(client, &mut self.datagram) {
-            match far.send(&self.datagram[..length]) {
+            let datagram = &self.datagram[..length];
+            let mut sent = far.send(datagram);
+            if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
+                // `send` has reported an ICMP error that an earlier datagram caused, and has
+                // therefore not sent this datagram.
+                is_refused = true;
+                sent = far.send(datagram);
+            }
+            match sent {
                 Ok(_) => self.counters.udp_bytes_up += length as u64,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // Here, `send` has reported an ICMP error that an earlier datagram caused. It
-                    // has therefore not sent this datagram, which is passed to `send` a second
-                    // time.
-                    is_refused = true;
-                    match far.send(&self.datagram[..length]) {
-                        Ok(_) => self.counters.udp_bytes_up += length as u64,
-                        Err(_) => self.counters.datagrams_dropped += 1,
-                    }
-                }
                 Err(_) => self.counters.datagrams_dropped += 1,
             }
         }
