@@ -52,7 +52,7 @@ pub(crate) use step_effects;
 pub(crate) enum Dispatched {
     /// All effects have been handled.
     Fully,
-    /// Some effects remain: [`Stack::dispatch_slowly`] must be called.
+    /// Some effects remain: `Stack::dispatch_slowly` must be called.
     Partly,
 }
 
