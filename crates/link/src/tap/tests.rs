@@ -118,6 +118,37 @@ fn a_steered_device_leaves_new_flows_unread_while_it_holds_them() {
 }
 
 #[test]
+fn the_other_queues_of_a_steered_device_are_read_in_turn() {
+    const TO_EACH: usize = 8;
+    let (ends, queues): (Vec<_>, Vec<_>) = (0..4)
+        .map(|_| {
+            let (ours, theirs) = UnixDatagram::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            (theirs, Tap::over(ours.into(), KernelInterface::loopback().unwrap(), &plain()))
+        })
+        .unzip();
+    let mut tap = SteeredTap::over(queues).unwrap();
+    for (number, end) in (0..).zip(&ends) {
+        (0..TO_EACH).for_each(|_| assert_eq!(end.send(&[number; 60]).unwrap(), 60));
+    }
+    let mut next = |budget| {
+        let mut seen = Vec::new();
+        let received = tap.receive(budget, |frame| seen.push(frame.bytes[0])).unwrap();
+        assert_eq!(received, seen.len());
+        seen
+    };
+    // One frame in eight may come from the other queues while the first has frames.
+    assert_eq!(next(8), [0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(next(3), [0, 2, 2]);
+    assert_eq!(next(5), [3, 3, 3, 3, 3], "the queue that was read least recently");
+    assert_eq!(next(2), [1, 1]);
+    let rest = next(100);
+    let count = |queue| rest.iter().filter(|&&number| number == queue).count();
+    assert_eq!([1, 2, 3].map(count), [TO_EACH - 3, TO_EACH - 2, TO_EACH - 5]);
+    assert_eq!(next(100), []);
+}
+
+#[test]
 fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
     isolated_test(|| {
         if open(&plain()).is_none() {
