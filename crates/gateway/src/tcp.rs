@@ -101,9 +101,12 @@ impl<L: Link + Readiness> Gateway<L> {
                 if !flags.intersects(EventFlags::OUT | errors) {
                     return;
                 }
-                let result = sockopt::socket_error(far.as_fd());
+                let result = if flags.intersects(errors) {
+                    sockopt::socket_error(far.as_fd()).and_then(|result| result)
+                } else {
+                    Ok(())
+                };
                 let deferred = *deferred;
-                let result = result.and_then(|result| result);
                 // To save memory, `CAN_READ` is set only when data has arrived from the
                 // destination. A read goes directly into the send buffer towards the client, and
                 // thus allocates this buffer. An earlier attempt to read would allocate it even for
