@@ -10,8 +10,8 @@ use crate::pace::Pace;
 use crate::poller::{Poller, Token};
 use linerate_link::{FreedMemory, Readiness, return_free_memory};
 use linerate_stack::{
-    Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Route,
-    Stack, StackConfig, TcpHandle, Turn, UdpEvent,
+    Budget, Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions,
+    Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent,
 };
 use linerate_units::{Clock, Instant};
 use linerate_wire::IpCidr;
@@ -26,6 +26,9 @@ use std::sync::Arc;
 const DNS: u16 = 53;
 /// Number of open files that the process needs for other purposes than flows.
 const OTHER_FILES: u64 = 64;
+/// Maximum number of frames that one turn receives. Their data, at most 2 MiB, should still be in
+/// the processor's cache when it is passed on.
+const FRAMES: usize = 32;
 /// Maximum number of new flows that one turn handles.
 const NEW_FLOWS: usize = 64;
 /// Estimated memory of an idle flow in bytes.
@@ -124,7 +127,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         let poller = Poller::new(&link)?;
         Ok(Self {
-            host: Host::new(stack, link),
+            host: Host::new(stack, link)
+                .with_budget(Budget { receive: FRAMES, ..Budget::default() }),
             poller,
             flows: Flows::default(),
             again: VecDeque::new(),
