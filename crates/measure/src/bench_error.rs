@@ -3,6 +3,7 @@
 use crate::plan::PlanError;
 use linerate_ends::control::ControlError;
 use linerate_ends::iperf3::Iperf3Error;
+use linerate_ends::serve::ListenError;
 use linerate_ends::socket::CongestionError;
 use linerate_link::OpenError;
 use linerate_link::kernel_interface::InterfaceError;
@@ -72,6 +73,9 @@ pub enum BenchError {
         /// The number of the port.
         port: u16,
     },
+    /// The sink in this process cannot listen, although its port is free.
+    #[error("no sink can be started in this process: {0}")]
+    NoSink(#[source] ListenError),
     /// The peer does not answer.
     #[error(
         "{peer} cannot be reached ({source}): check that the machine is up and runs `linerate sink`"
@@ -208,6 +212,7 @@ impl BenchError {
             Self::PeerFailed { .. }
             | Self::ConnectionLost { .. }
             | Self::LinkLost { .. }
+            | Self::NoSink(_)
             | Self::MtuChanged { .. }
             | Self::Io { .. } => Fault::Running,
             Self::Interrupted => Fault::Interrupted,

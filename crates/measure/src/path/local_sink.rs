@@ -2,7 +2,7 @@
 
 use crate::bench_error::BenchError;
 use linerate_ends::socket::Network;
-use linerate_ends::{Interrupt, Peer, serve::ListenAt, sink};
+use linerate_ends::{Interrupt, Peer, serve::ListenAt, serve::ListenError, sink};
 use std::net::{IpAddr, SocketAddr};
 use std::thread::{self, JoinHandle};
 
@@ -19,12 +19,16 @@ impl LocalSink {
     /// the sink, and the address and port to which the sender must connect.
     ///
     /// # Errors
-    /// The port is in use, or the system provides no thread.
+    /// The port is in use, the sink cannot listen for another reason, or the system provides no
+    /// thread.
     pub(super) fn start(network: Network, address: IpAddr) -> Result<(Self, Peer), BenchError> {
         let port = Peer::DEFAULT_PORT;
         let place = ListenAt::Address(SocketAddr::new(address, port));
         let listening = sink::Sink::bind(&network, place, sink::Limits::default());
-        let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
+        let sink = listening.map_err(|error| match error {
+            ListenError::InUse(_) => BenchError::PortInUse { port },
+            other => BenchError::NoSink(other),
+        })?;
         let interrupt = Interrupt::default();
         let until = interrupt.clone();
         // If the sink fails, its error is ignored. Its connections then end, so the transfer fails
