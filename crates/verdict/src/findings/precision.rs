@@ -18,6 +18,10 @@ const MANY_CONTENDED: f64 = 0.1;
 /// Factor for the half-width of a median's 95 % interval: 1.96 √(π/2). The half-width is this
 /// factor times the standard deviation of a run, divided by the square root of the number of runs.
 const WIDTH_OF_MEDIAN: f64 = 2.46;
+/// Factor by which the recommended number of runs exceeds the estimate. With equal numbers of runs,
+/// the width of a cell's interval still varies by a fifth, and the number of runs is proportional
+/// to the square of the width.
+const MARGIN: f64 = 1.5;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
@@ -58,13 +62,12 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
 }
 
 fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
-    let widths = || sweep.table.iter().map(half_width);
-    let (cells, narrow) =
-        (widths().count() as u64, widths().filter(|&width| width <= NARROW).count() as u64);
-    let median = Sample::new(widths().collect())?.median();
+    let widths = Sample::new(sweep.table.iter().map(half_width).collect())?;
+    let cells = widths.values().len();
+    let narrow = widths.values().partition_point(|&width| width <= NARROW);
     let contended = contended_share(sweep);
     let bounds = format!("the 95 % interval is within ±{}", notation::percent(NARROW));
-    let text = if as_f64(narrow) >= MOST_CELLS * as_f64(cells) {
+    let text = if is_most(narrow, cells) {
         let left_out = match sweep.table.left_out() {
             0 => String::new(),
             runs => format!(
@@ -76,19 +79,19 @@ fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
         };
         format!(
             "Conclusive: {bounds} in {narrow} of {}.{left_out}",
-            notation::plural(cells, "cell")
+            notation::plural(cells as u64, "cell")
         )
     } else {
         format!(
             "Not conclusive: {bounds} in {narrow} of {} only. {}",
-            notation::plural(cells, "cell"),
-            obstacle(sweep, contended),
+            notation::plural(cells as u64, "cell"),
+            obstacle(sweep, &widths, contended),
         )
     };
     let finding = Finding::new(FindingKind::Precision, text)
-        .with("cells_within", as_f64(narrow))
-        .with("cells", as_f64(cells))
-        .with("median_half_width", median);
+        .with("cells_within", as_f64(narrow as u64))
+        .with("cells", as_f64(cells as u64))
+        .with("median_half_width", widths.median());
     Some(match contended {
         Some(share) => finding.with("contended_share", share),
         None => finding,
@@ -96,8 +99,9 @@ fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 /// Returns the last sentence of the finding: the reason why intervals are wide, and a remedy.
-/// `contended` is the share of contended runs; `None` if it is unknown.
-fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
+/// `widths` are the half-widths of the cells' intervals. `contended` is the share of contended runs;
+/// `None` if it is unknown.
+fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> String {
     if let Some(share) = contended.filter(|&share| share > MANY_CONTENDED) {
         return format!(
             "In {} of the runs a thread waited for a processor for more than {} of its time: end \
@@ -112,15 +116,26 @@ fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
         notation::percent(deviation.exp_m1()),
         if sweep.table.epochs().is_some() { ", epochs of the machine subtracted" } else { "" },
     );
-    let repeats = (WIDTH_OF_MEDIAN * deviation / NARROW).powi(2).ceil();
     let now = f64::from(sweep.design.repeat.get());
+    let for_a_usual_cell = (WIDTH_OF_MEDIAN * deviation / NARROW).powi(2);
+    if for_a_usual_cell < now / 2.0 {
+        return format!("{scatter}, but some cells do not repeat: see the spread of their runs.");
+    }
+    // The half-width of an interval is inversely proportional to the square root of the number of
+    // runs. In a conclusive sweep, the intervals of all but the widest few are narrow; the widest of
+    // these others determines the number of runs.
+    let cells = widths.values().len();
+    let decisive = (1..).zip(widths.values()).find(|&(count, _)| is_most(count, cells));
+    let repeats = MARGIN * now * decisive.map_or(0.0, |(_, width)| width / NARROW).powi(2);
     if repeats > MOST_REPEATS {
         format!("{scatter}: more runs hardly help, use a quieter machine.")
-    } else if repeats > now {
-        format!("{scatter}: try --repeat {repeats:.0}.")
     } else {
-        format!("{scatter}, but some cells do not repeat: see the spread of their runs.")
+        format!("{scatter}: try --repeat {:.0}.", repeats.ceil())
     }
+}
+
+fn is_most(some: usize, cells: usize) -> bool {
+    as_f64(some as u64) >= MOST_CELLS * as_f64(cells as u64)
 }
 
 fn half_width(cell: &CellSummary<'_>) -> f64 {
@@ -178,7 +193,7 @@ mod tests {
 
     #[test]
     fn wide_intervals_name_what_prevented_narrow_ones() {
-        let scatter = found(8, 0.2, |_| ()).unwrap().text;
+        let scatter = found(8, 0.15, |_| ()).unwrap().text;
         assert!(scatter.starts_with("Not conclusive: ") && scatter.contains("try --repeat "));
         let often = |run: &mut RunRecord| {
             waiting(run);
@@ -192,6 +207,16 @@ mod tests {
         assert_eq!(contended.figures["contended_share"], 0.5);
         let hopeless = found(8, 0.8, |_| ()).unwrap().text;
         assert!(hopeless.contains("use a quieter machine"), "{hopeless}");
+    }
+
+    #[test]
+    fn the_advised_number_of_runs_makes_the_sweep_conclusive() {
+        for amplitude in [0.08, 0.1, 0.12, 0.15] {
+            let advice = found(16, amplitude, |_| ()).unwrap().text;
+            let repeats = advice.rsplit_once("--repeat ").unwrap().1.trim_end_matches('.');
+            let followed = found(repeats.parse().unwrap(), amplitude, |_| ()).unwrap().text;
+            assert!(followed.starts_with("Conclusive: "), "{advice} {followed}");
+        }
     }
 
     #[test]
