@@ -6,9 +6,9 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// The counters of a connection. The counters that predicted segments increment are adjacent, so
-/// that they share cache lines. They are the final fields of `prediction` and the fields that
-/// follow it.
+/// The counters of a connection. The counters that the fast path increments are adjacent, so that
+/// they share cache lines. They are the final fields of `prediction`, and the first fields after
+/// `prediction`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
@@ -72,13 +72,13 @@ pub struct Statistics {
     /// The number of times that a segment size which a probe had raised was reduced again because
     /// of losses (RFC 4821 §7.8).
     pub path_sizes_withdrawn: u64,
-    /// The number of ICMP reports of a smaller path MTU that had to wait until the quoted segment
-    /// was found to be lost (RFC 5927 §7.2). Like the three counters below, it stops at its maximum
+    /// The number of ICMP reports of a smaller path MTU that were held until the fate of the quoted
+    /// segment is known (RFC 5927 §7.2). Like the three counters below, it stops at its maximum
     /// instead of wrapping.
     pub reports_held: u32,
     /// The number of ICMP reports of a smaller path MTU that have reduced the segment size.
     pub reports_applied: u32,
-    /// The number of held ICMP reports of a smaller path MTU that proved false, because the quoted
+    /// The number of ICMP reports of a smaller path MTU that proved false, because the quoted
     /// segment or larger data has arrived.
     pub reports_disproved: u32,
     /// The number of ICMP reports of a smaller path MTU that were ignored, because the quoted
@@ -103,8 +103,8 @@ pub struct Statistics {
     pub delayed_ack_timeouts: u64,
     /// The number of probes of a closed window sent.
     pub window_probes: u64,
-    /// The number of segments sent into a window that had been too small for a full segment until
-    /// the persist timer expired.
+    /// The number of short segments that the persist timer has sent, because the peer's window was
+    /// too small for a full segment.
     pub small_window_timeouts: u64,
     /// The number of keep-alive probes sent.
     pub keep_alive_probes: u64,
@@ -242,7 +242,8 @@ pub enum RecoveryState {
     /// A CE mark has reduced the congestion window, and data that was in flight then is not yet
     /// acknowledged.
     Reduced,
-    /// Data is lost, and each acknowledgement that shows delivered data permits retransmissions.
+    /// Data is lost and is being retransmitted, without an expiry of the retransmission timer. Each
+    /// acknowledgement that shows delivered data permits further retransmissions.
     Recovery,
     /// The retransmission timer has expired, and lost data is being retransmitted in slow start.
     Loss,
@@ -294,7 +295,7 @@ pub struct AccurateEcn {
 /// - `snd_mss`, `rcv_mss`, `advmss`: [`Self::effective_mss`], [`Self::peer_segment`],
 ///   [`Self::announced_mss`]
 /// - `pmtu`: [`Self::path_mtu`]
-/// - `unacked`: unacknowledged bytes less [`Self::unsent`], in segments
+/// - `unacked`: [`crate::Connection::unacknowledged_bytes`] less [`Self::unsent`], in bytes
 /// - `sacked`, `lost`: [`Self::sacked`], [`Self::lost`], in bytes. Lost data that was retransmitted
 ///   counts as in flight here, not as lost
 /// - `retrans`: [`Self::repeated_in_flight`], in bytes

@@ -55,8 +55,8 @@ impl Connection {
             return;
         }
         // If the application has released the connection, a closed window is probed only for a
-        // limited time. If not, a peer that answers the probes keeps the connection alive without a
-        // limit.
+        // limited time. Without this limit, a peer that answers every probe would keep the
+        // connection alive for ever.
         if self.released && now.since(self.sender.progressed) >= self.orphan_timeout() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;

@@ -3,8 +3,8 @@
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The timers, by purpose. The timers that predicted segments use are at the end of the list, so
-/// that their deadlines share a cache line.
+/// The timers, by purpose. The timers that the fast path uses are at the end of the list, so that
+/// their deadlines share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The time limit of a connection that the application has released.
@@ -71,9 +71,9 @@ packed!(Timers {
     slow_tick: |config| config.slow_tick
 });
 
-/// A lower bound of all deadlines. It may be too early, since nearly every segment moves some
-/// deadline to a later time. The exact minimum is searched only when the bound is reached, which
-/// saves most searches.
+/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time, and
+/// the bound stays as it is. The earliest deadline is searched only when the bound is reached,
+/// which saves most searches.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
@@ -144,7 +144,7 @@ impl Timers {
         self.floor.0
     }
 
-    /// Sets the lower bound to the earliest deadline, as the exact value.
+    /// Sets the lower bound to its exact value, the earliest deadline.
     pub(crate) fn find_floor(&mut self) {
         self.floor.0 = self.next();
     }

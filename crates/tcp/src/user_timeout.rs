@@ -64,8 +64,8 @@ impl Connection {
         })
     }
 
-    /// Returns the user timeout that the peer has advertised. It is returned even if it has no
-    /// effect, because the application has set one.
+    /// Returns the user timeout that the peer has advertised, even if it has no effect because the
+    /// application has set another.
     #[must_use]
     pub const fn peer_user_timeout(&self) -> Option<Duration> {
         self.user_timeouts.remote
@@ -110,9 +110,9 @@ impl Connection {
         }
     }
 
-    /// Handles the user timeout timer. Acknowledgements do not restart the timer. When the timer
-    /// expires, this method checks whether data is unacknowledged, whether there is still a user
-    /// timeout, and when new data was most recently acknowledged.
+    /// Handles an expiry of the user timeout timer. Acknowledgements do not restart this timer. If
+    /// new data was acknowledged since it was started, this method therefore restarts it for the
+    /// remaining time.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);

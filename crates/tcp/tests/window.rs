@@ -36,8 +36,8 @@ fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
 }
 
 /// Jacobson's experiment of 1988 in virtual time: one transfer for every pair of a send buffer and
-/// a receive buffer. No transfer may wait for a timer. Then each transfer takes at most one round
-/// trip per packet.
+/// a receive buffer. No transfer may wait for a timer, so each must end within one round trip per
+/// packet.
 #[test]
 fn no_pair_of_buffers_waits_for_a_timer() {
     let round_trip = Duration::from_millis(2);

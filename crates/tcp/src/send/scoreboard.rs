@@ -42,8 +42,8 @@ impl SentRange {
     }
 }
 
-/// Two of the ranges that an acknowledgement newly covers, the first and the final one, if all of
-/// them have arrived in order.
+/// The first and the final range that an acknowledgement newly covers, if the data of all covered
+/// ranges has arrived in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InOrderArrival<'a> {
     /// The first of the ranges, which was sent before the others.
@@ -383,8 +383,8 @@ impl Scoreboard {
         self.search_from = seq;
     }
 
-    /// Marks all lost ranges as in flight. Called when a recovery, or the reason for marking them,
-    /// has proved spurious.
+    /// Marks all lost ranges as in flight, because the reason for marking them lost has proved
+    /// false.
     pub(crate) fn forgive(&mut self) {
         for range in self.sent_ranges.iter_mut() {
             if range.fate == Fate::Lost {

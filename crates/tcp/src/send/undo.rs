@@ -95,7 +95,8 @@ impl Undo {
 }
 
 impl Connection {
-    /// Saves the state at the start of a recovery. It is kept until the next recovery begins.
+    /// Saves the state of congestion control at the start of a recovery. It can be restored until
+    /// the next recovery begins.
     pub(super) fn remember_for_undo(&mut self) {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
@@ -134,10 +135,10 @@ impl Connection {
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // An acknowledgement of all data may echo an old timestamp only because all
-        // acknowledgements before it were lost. Therefore it does not undo the recovery. The
-        // exception is a peer that has sent D-SACKs before. It would have reported the
-        // retransmission as a duplicate if it had arrived before this acknowledgement was sent.
+        // If all acknowledgements of the original segments were lost, the acknowledgement of the
+        // retransmission covers all data and echoes an old timestamp. This loss was real, so an
+        // acknowledgement of all data does not undo the recovery. The exception is a peer that has
+        // sent D-SACKs before. Its acknowledgement of the retransmission would contain a D-SACK.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;

@@ -3,7 +3,8 @@
 use crate::compact::pack::packed;
 use linerate_wire::SeqNum;
 
-/// The recent maximum of the data in flight, recorded at the ends of output.
+/// The recent maximum of the data in flight. The data in flight is recorded whenever no more
+/// segments can be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
     /// The maximum in bytes.

@@ -136,8 +136,8 @@ fn a_connection_that_awaits_an_answer_cannot_be_compacted() {
     }
 }
 
-/// When an idle period ends while the connection still has buffer memory, the connection is not
-/// compacted. It is compacted after the next idle period, if nothing is written until then.
+/// The host ends the idle period early, while the connection has data in flight or buffer memory.
+/// This has no effect, so the connection is compacted only when the idle period ends by its timer.
 #[test]
 fn ending_the_idle_period_of_a_busy_connection_has_no_effect() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

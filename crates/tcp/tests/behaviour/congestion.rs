@@ -263,7 +263,7 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
 }
 
 /// Sends 40,000 bytes. The peer acknowledges the first `ack` bytes, and then sends three duplicate
-/// ACKs. An idle time follows. Returns the congestion window before and after it.
+/// ACKs. An idle time follows. Returns the congestion window before and after the idle time.
 fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u32) {
     let first = host.connection.statistics().bytes_acknowledged + 1;
     host.write(40_000);

@@ -104,8 +104,9 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// In a batch of data, every second segment causes an acknowledgement. There is only one for all
-/// data received before if it reports out-of-order data, or is carried by a data segment.
+/// In a batch of data, every second segment causes an acknowledgement of its own. But if an
+/// acknowledgement reports out-of-order data, or is carried by a data segment, this one covers all
+/// data received before.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -242,8 +243,8 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
 }
 
 /// 4.3BSD sends a window update when reading allows a larger window than announced. The difference
-/// must be 35 % of the buffer with Tahoe, or half of it with Reno. With both, two segments also
-/// suffice.
+/// must be 35 % of the buffer with Tahoe, or half of it with Reno. With both, a difference of two
+/// segments also suffices.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [

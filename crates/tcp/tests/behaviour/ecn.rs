@@ -308,7 +308,7 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
 
 /// RFC 3168 §6.1.2: the congestion window is reduced at most once per window of data. Here a tail
 /// loss probe repairs a loss, for which the window would be reduced (RFC 8985 §7.4.2 case 3). If a
-/// mark has already reduced it, this is omitted.
+/// mark has already reduced the window, the loss does not reduce it again.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {

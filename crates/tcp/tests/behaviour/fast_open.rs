@@ -185,8 +185,8 @@ fn a_server_that_answers_a_request_without_a_cookie_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// RFC 7413 §4.1.1: by an option without a cookie, a client requests a cookie. A server that sends
-/// it in its SYN-ACK provides no cookie, so the attempt counts as refused.
+/// RFC 7413 §4.1.1: by an option without a cookie, a client requests a cookie. A server whose
+/// SYN-ACK contains such an option provides no cookie, so the attempt counts as refused.
 #[test]
 fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);

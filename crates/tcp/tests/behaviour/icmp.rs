@@ -225,8 +225,8 @@ fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     assert_eq!((counted.reports_held, counted.reports_applied), (1, 1));
 }
 
-/// A forged report quotes a segment that arrives. Other segments are lost, the last ones in flight,
-/// but this is no evidence for the report. It must have no effect.
+/// A forged report quotes a segment that arrives. The last segments in flight are lost, but their
+/// loss is no evidence for the report. It must have no effect.
 #[test]
 fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     let mut host = proven(ms(10));

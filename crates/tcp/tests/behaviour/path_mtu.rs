@@ -262,7 +262,7 @@ fn probed(config: &Config) -> Script {
 const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
 
 /// RFC 4821 §7.4: the data that follows a probe shows whether the probe was lost. Without such
-/// data, only a timeout would show the loss. So no probe is sent if less data is available.
+/// data, only a timeout would show the loss, so the probe is not sent.
 #[test]
 fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);

@@ -210,8 +210,9 @@ fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// RFC 6675 §5 (C): a segment is sent only if the limit has room for all of it. In this recovery,
-/// each acknowledgement makes room for half a segment, so only every second one permits a segment.
+/// RFC 6675 §5 (C): a segment is sent only if the limit of data in flight has room for all of it.
+/// In this recovery, each acknowledgement makes room for half a segment, so only every second one
+/// permits a segment.
 #[test]
 fn half_a_segment_of_room_admits_none() {
     let mut host = established(&new_reno());

@@ -184,8 +184,8 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
 }
 
 /// RFC 8985 §6.2 step 2: an acknowledgement arrives long enough after a retransmission to be its
-/// answer. The echoed timestamp is earlier, however, so it answers the original. It therefore does
-/// not show that data sent after the original is lost.
+/// answer. But the echoed timestamp is older than the retransmission, so the acknowledgement
+/// answers the original. It therefore does not show that data sent after the original is lost.
 #[test]
 fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");

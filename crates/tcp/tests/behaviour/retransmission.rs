@@ -259,7 +259,7 @@ fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
 
 /// Limited transmit (RFC 3042): two segments are in flight, and the first is lost, so only one
 /// duplicate ACK would arrive. Each of the first two duplicate ACKs causes a new segment, so that a
-/// third one arrives.
+/// third duplicate ACK arrives.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -606,8 +606,8 @@ fn f_rto_starts_again_if_the_same_segment_times_out_again() {
 }
 
 /// The RTT of the path grows beyond RTO, which causes a spurious timeout. Without SACK and
-/// timestamps, only F-RTO detects it. Then one segment is retransmitted needlessly, instead of all
-/// data in flight.
+/// timestamps, only F-RTO detects it. Thanks to F-RTO, one segment is retransmitted needlessly, and
+/// not all data in flight.
 #[test]
 fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
@@ -703,8 +703,8 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
 }
 
 /// The peer has sent a window probe of one byte, and then an acknowledgement with the sequence
-/// number of this byte. The segment is therefore old: its acknowledgement number is used, but its
-/// window is ignored.
+/// number of this byte. The acknowledgement is therefore an old segment: its acknowledgement number
+/// is used, but its window is ignored.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");

@@ -125,8 +125,9 @@ fn each_answer_to_a_probe_permits_the_next() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// The answer to the probe reveals a loss. The window is reduced once, for the recovery. The same
-/// answer must not reduce it a second time, as an answer to a probe that repaired a loss does.
+/// The answer to the probe reveals a loss, and recovery reduces the window. A loss that the probe
+/// itself has repaired would also reduce it (RFC 8985 §7.4.2). Here the window must not be reduced
+/// a second time.
 #[test]
 fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();
@@ -231,8 +232,8 @@ fn a_late_sack_block_cancels_the_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// An ICMP report that a segment is too large for the path shows that it is lost. It is
-/// retransmitted from its beginning, as far as the congestion window permits, and no probe is sent.
+/// A segment is lost, according to an ICMP report, because it is too large for the path. Its data
+/// is retransmitted from the beginning, as far as the congestion window permits. No probe is sent.
 #[test]
 fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     let mut host = established(&Config { initial_window: 2, ..new_reno() });

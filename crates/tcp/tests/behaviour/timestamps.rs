@@ -50,9 +50,9 @@ fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     assert_eq!(echo(&sent), 1_050);
 }
 
-/// RFC 7323 §4.3: a segment is retransmitted needlessly, because its acknowledgement was lost. Its
-/// acknowledgement must echo the timestamp of the retransmission. With that of the original, the
-/// peer's RTT sample would include the timeout, and its RTO would grow with each lost
+/// RFC 7323 §4.3: a segment is retransmitted needlessly, because its acknowledgement was lost. The
+/// next acknowledgement must echo the timestamp of the retransmission. With that of the original,
+/// the peer's RTT sample would include the timeout, and its RTO would grow with each lost
 /// acknowledgement.
 #[test]
 fn the_timestamp_of_a_needless_retransmission_is_echoed() {

@@ -83,8 +83,8 @@ fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
 }
 
 /// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement that advances SND.UNA shows whether the
-/// retransmission was spurious. An acknowledgement with only new SACK blocks does not show it,
-/// because it echoes the last segment before the missing one (RFC 7323 §4.3).
+/// retransmission was spurious. An acknowledgement with only new SACK blocks does not. It echoes
+/// the timestamp of the last segment before the missing one (RFC 7323 §4.3).
 #[test]
 fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {
@@ -109,9 +109,10 @@ fn new_sack_blocks_do_not_decide_about_a_retransmission() {
 }
 
 /// RFC 3522 §3.2 step 5: an acknowledgement covers all data in flight and echoes the timestamp of
-/// the original. An earlier acknowledgement, for the retransmission, may have been lost. The
-/// retransmission therefore counts as spurious only if the peer has sent a D-SACK before, and this
-/// acknowledgement has none.
+/// the original. It may answer the retransmission, if the acknowledgements of all originals were
+/// lost. A peer that sends D-SACKs would then report a duplicate. The retransmission therefore
+/// counts as spurious only if the peer has sent a D-SACK before, but none with this
+/// acknowledgement.
 #[test]
 fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
@@ -135,10 +136,10 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
 }
 
 /// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. Here the
-/// second recovery begins while a retransmission of the first recovery is in flight. Its
-/// acknowledgement echoes its timestamp, which is older than the retransmission of the second
-/// recovery. This is no evidence that the second recovery is spurious, even if the acknowledgement
-/// covers both retransmissions.
+/// second recovery begins while a retransmission R of the first recovery is in flight. The
+/// acknowledgement of R echoes a timestamp older than the retransmission of the second recovery.
+/// This is no evidence that the second recovery is spurious, even if the acknowledgement covers
+/// both retransmissions.
 #[test]
 fn a_retransmission_of_the_previous_recovery_proves_nothing() {
     for together in [false, true] {
@@ -342,8 +343,8 @@ fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
 }
 
 /// RFC 5682 §3.1 step 3 (a): if SACK blocks report segments that were sent after the timeout, the
-/// timeout is not undone. This also holds if they report original segments, because the
-/// acknowledgements of these may have been lost before the timeout.
+/// timeout is not undone. This holds even if the blocks report original segments as well. The
+/// acknowledgements of the originals may have been lost before the timeout.
 #[test]
 fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
