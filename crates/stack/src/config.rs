@@ -39,8 +39,9 @@ pub struct StackConfig {
     /// field is zero, which is permitted because these packets have the flag DF (RFC 6864 §4.1).
     /// With header compression on serial lines, a packet takes three bytes less if its
     /// identification is one more than that of the previous packet (RFC 1144 §3.2.2). But the
-    /// counter reveals to every receiver how many packets the host sends to other hosts. The
-    /// counter also prevents batches of segments from one header template.
+    /// counter reveals to every receiver how many packets the host sends to other hosts. With the
+    /// counter, the host cannot send segments in batches either, because all segments of a batch
+    /// have equal identifications.
     pub count_packets: bool,
     /// The number of probes for a duplicate that the host sends before it uses an IPv6 address
     /// (DupAddrDetectTransmits, RFC 4862 §5.1). If the number is not zero, the host also probes and
@@ -213,11 +214,11 @@ pub struct Limits {
     /// used entry.
     pub fast_open_servers: usize,
     /// Maximum size of the reply queue of an interface, in bytes. The queue holds ARP, ICMP and
-    /// reset packets, and the remaining datagrams of closed sockets.
+    /// reset packets, and the unsent datagrams of closed sockets.
     pub reply_bytes: usize,
     /// Maximum size of the queue of packets that this host sends to itself, in bytes. A host of
-    /// several shards also has a queue of reassembled segments that belong to other shards. Each of
-    /// the two queues may have this size.
+    /// several shards has another queue of this maximum size. It holds segments that were
+    /// reassembled from IP fragments and belong to other shards.
     pub local_bytes: usize,
     /// Rate limit of sent ICMP errors (RFC 1812 §4.3.2.8).
     pub icmp_errors: RateLimit,

@@ -48,8 +48,8 @@ pub enum Error {
          address, or admit IPv4"
     )]
     MappedBind(SocketAddr),
-    /// The application has set the option to exclude IPv4, which only IPv6 sockets have, and the
-    /// socket is an IPv4 socket.
+    /// The application has tried to set the option that excludes IPv4 on an IPv4 socket. Only IPv6
+    /// sockets have this option.
     #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
     NotIpv6(SocketAddr),
     /// The host has no interface with this number, which is the zone of a link-local address.

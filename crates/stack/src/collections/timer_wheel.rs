@@ -223,8 +223,8 @@ impl<Id: TimerId> TimerWheel<Id> {
     }
 
     /// Returns the level, the index and the first tick of the earliest occupied slot. This slot is
-    /// on the lowest occupied level: deadlines on that level differ from the current tick in lower
-    /// digits than deadlines on the levels above.
+    /// on the lowest occupied level. Deadlines on that level differ from the current tick only in
+    /// lower digits than deadlines on the levels above, so they are earlier.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();

@@ -99,7 +99,7 @@ struct Neighbor {
     used: bool,
     /// Number of requests sent since the neighbour was last confirmed.
     requests_sent: u8,
-    /// Time of the last confirmation that the neighbour is reachable.
+    /// Time when the neighbour was most recently confirmed to be reachable.
     confirmed: Instant,
     /// Time at which the present state ends.
     expires: Instant,

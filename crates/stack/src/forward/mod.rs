@@ -84,9 +84,9 @@ pub(crate) struct Forwarding {
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
-    /// UDP flows that the host has ended, and that must still be reported to the application. Their
-    /// number is at most the limit of UDP flows, as long as the application polls these events
-    /// before the events of new flows.
+    /// UDP flows that the host has ended, and that must still be reported to the application. If
+    /// the application always polls these events before the events of new flows, their number never
+    /// exceeds the limit of UDP flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }

@@ -35,8 +35,8 @@ pub(crate) struct Records {
     /// Records that were reported to the application, oldest first.
     polled: List,
     /// Handshakes that were reported to the application, but ended before the application decided.
-    /// Their end must still be reported. Their number is at most the limit of records, as long as
-    /// the application polls these events before the events of new handshakes.
+    /// Their end must still be reported. If the application always polls these events before the
+    /// events of new handshakes, their number never exceeds the limit of records.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 

@@ -27,8 +27,8 @@ impl Egress {
         Self(interface)
     }
 
-    /// Creates the egress for packets from the host to itself. `interface` is the number of the
-    /// interface to which the packets belong, although they do not leave over it.
+    /// Creates the egress for packets from the host to itself. They do not leave over an interface,
+    /// but are handled as if `interface` had received them.
     pub(crate) const fn local(interface: u16) -> Self {
         Self(interface | LOCAL)
     }

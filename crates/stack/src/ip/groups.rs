@@ -386,8 +386,8 @@ impl Groups {
             + Duration::from_millis(query.max_response.into());
         match query.version {
             GroupVersion::V1 => querier.v1_until = now + present,
-            // An older router is present if it sends a version 2 query. For IGMPv2, only a general
-            // query shows this; for MLDv1, any query does.
+            // A version 2 query shows that an older router is present. For IGMPv2, only a general
+            // query counts; for MLDv1, any query does.
             GroupVersion::V2 if is_ipv6 || query.group.is_none() => {
                 querier.v2_until = now + present;
             }

@@ -63,7 +63,7 @@ mod tests {
         assert_eq!([65_527, 2, 1].map(|segments| next(&mut counting, segments)), [8, u16::MAX, 1]);
     }
 
-    /// RFC 6864 §4.1: the identification has no meaning in a packet with DF set.
+    /// RFC 6864 §4.1: the identification has no meaning in a packet with DF set, so it may be zero.
     #[test]
     fn without_fragmentation_the_identification_is_zero() {
         let mut zero = Identification::new(false);
