@@ -328,9 +328,10 @@ pub struct AccurateEcn {
 /// - `dsack_dups`, `total_rto`: [`Statistics::duplicates_reported`],
 ///   [`Statistics::retransmission_timeouts`]
 ///
-/// These fields have no equivalent: `reordering` (a degree that RACK does not use), `fackets`
-/// (which Linux does not use any more), `last_ack_sent` (not stored by Linux) and `rcv_ssthresh`
-/// (the window is the room in the buffer; packet overhead is not charged).
+/// These fields have no equivalent: `reordering` (a degree of reordering, which RACK does not use),
+/// `fackets` (which Linux does not use any more), `last_ack_sent` (not stored by Linux) and
+/// `rcv_ssthresh`. The latter limits the window in Linux, to leave room for packet overhead, which
+/// is not charged here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Information {

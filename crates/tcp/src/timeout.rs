@@ -97,8 +97,8 @@ impl Connection {
     }
 
     /// Ends a connection that the application has released, when its time limit has expired. In
-    /// FIN-WAIT-2, the limit is for the peer's FIN. In other states, it is the linger time, and the
-    /// connection is reset.
+    /// FIN-WAIT-2, only the peer's FIN is missing, and the connection ends without a reset. In
+    /// other states, the linger time has ended, and the connection is reset.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

@@ -50,8 +50,8 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
     // Over IPv6, segments are first reduced to packets of 1,280 bytes, the minimum MTU of a link.
-    // One successful probe then suffices to find the path MTU. Over IPv4, the first reduction goes
-    // further, so two are necessary.
+    // One successful probe then suffices to find the path MTU. Over IPv4, the first reduction leads
+    // to smaller packets, so two successful probes are necessary.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);

@@ -590,8 +590,8 @@ fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 6675 §5 (A): during a recovery, data beyond its end may be SACKed. This information must
-/// outlast the recovery, because it reveals another loss.
+/// RFC 6675 §5 (A): during a recovery, the peer may SACK data that was sent after the recovery
+/// began. These SACKs must outlast the recovery, because they reveal another loss.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());

@@ -309,7 +309,7 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// A host that has sent its maximum number of challenge ACKs can withhold others. An
+/// A host that has sent its maximum number of challenge ACKs can withhold further ones. An
 /// acknowledgement that is due for another reason is sent nevertheless.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {

@@ -222,7 +222,8 @@ fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
 
 /// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
 /// A Linux peer that tunes its receive buffer enlarges its window with each out-of-order segment.
-/// Without this rule, each loss would therefore lead to a timeout.
+/// Without this rule, its acknowledgements would be no duplicates, and each loss would lead to a
+/// timeout.
 #[test]
 fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -753,8 +754,8 @@ fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
 }
 
 /// Karn's algorithm (RFC 6298 §3): data after a missing segment is acknowledged only when the
-/// retransmission of that segment has arrived. It gives no RTT sample, although it was sent only
-/// once.
+/// retransmission of that segment has arrived. This acknowledgement gives no RTT sample for the
+/// data, although the data was sent only once.
 #[test]
 fn data_beyond_a_hole_gives_no_rtt_sample() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);

@@ -51,8 +51,8 @@ fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     }
 }
 
-/// Not every segment with the acknowledgement number of the probe is an answer to it. A data
-/// segment is none, and neither is an acknowledgement whose SACK block reports later segments.
+/// Not every segment that acknowledges the probed segment is an answer to the probe. A data segment
+/// is none, and neither is an acknowledgement whose SACK block reports later segments.
 #[test]
 fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {

@@ -52,7 +52,7 @@ fn data_sent_at_one_instant_form_one_range() {
 
 /// New data, a retransmission, and further new data are sent at the same time, in this order. The
 /// orders of the ranges must reflect it. If the retransmission had an earlier order than the first
-/// new data, the arrival of that data would mark it as lost.
+/// new data, the arrival of that data would mark the retransmission as lost.
 #[test]
 fn a_retransmission_is_later_than_new_data_of_the_same_instant() {
     let mut board = Scoreboard::new(START);
