@@ -19,9 +19,9 @@ const ROUNDS: usize = 21;
 const FRAMES: usize = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Enters a network namespace, in which the TAP device is created later. Without root
-    // privileges, a process can enter one only while it has a single thread. The measurements below
-    // start threads.
+    // Enters a network namespace, in which the TAP device is created later. This comes before the
+    // measurements, because they start threads. Without root privileges, a process can enter a
+    // namespace only while it has a single thread.
     let network = namespace::enter_private_network();
     println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (minimum, maximum)");
     for capacity in [32, 64, 256, 1_024] {

@@ -102,7 +102,6 @@ pub mod xdp;
 /// that allocate may have to wait. It is worthwhile when much less memory is in use than before;
 /// `linerate-sockets` decides this by [`FreedMemory`]. The call has no effect with another C
 /// library than glibc, or if the program has a global allocator of its own.
-/// allocator of its own.
 pub fn return_free_memory() {
     sys::allocator::trim();
 }

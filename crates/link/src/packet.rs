@@ -130,6 +130,7 @@ impl PacketLink {
 
     /// Opens the interface for a host in the VLAN of `tag`. The link adds this tag to the frames
     /// that the host sends. It receives only frames of this VLAN, and removes their tags.
+    ///
     /// # Errors
     /// [`PacketError`], which names what is missing, and the remedy.
     pub fn open_vlan(config: &PacketConfig, tag: VlanTag) -> Result<Vlan<Self>, PacketError> {
@@ -287,8 +288,8 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes the virtio-net header and then the frame, without a gap. So it must
-            // begin at the offset of the header, so that the frame lies at the offset of the frame.
+            // The kernel writes from the offset of the virtio-net header on. The frame follows the
+            // header without a gap, and so begins at the offset of the frame.
             let came = match receive(
                 &self.socket,
                 self.receive_buffers.next(wanted),

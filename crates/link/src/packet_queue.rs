@@ -57,7 +57,8 @@ pub struct QueueConfig {
     pub capacity: usize,
 }
 
-/// Returns a queue of 256 packets of at most 1,420 bytes, the usual MTU over WireGuard.
+/// The default: each direction holds 256 packets of at most 1,420 bytes, the usual MTU over
+/// WireGuard.
 impl Default for QueueConfig {
     fn default() -> Self {
         Self { mtu: 1_420, capacity: 256 }
@@ -97,7 +98,7 @@ pub struct PacketQueue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounters {
-    /// Packets that the application has pushed, so that the host receives them.
+    /// Packets that the application has pushed into the queue to the host.
     pub pushed: u64,
     /// Packets of the host that the application has popped.
     pub popped: u64,

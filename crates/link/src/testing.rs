@@ -72,7 +72,7 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
 
 /// A source of numbered frames. Each frame begins with eight bytes that are written into the link's
 /// buffer: four bytes of the number, and four bytes of padding. In two of three frames, borrowed
-/// data follows, which is `rest` in two slices.
+/// data follows: the bytes of `rest`, divided into two slices.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,

@@ -38,9 +38,9 @@ pub trait Readiness {
     /// also polls [`fd`](Self::fd) for writing, to be woken when there is room.
     fn wants_room(&self) -> bool;
 
-    /// Returns true if the link can tell, without a system call, that calling it is useful now.
-    /// There is something to receive, an error to report, or room again after a `transmit` that
-    /// ended for lack of room. If it returns false, a call may still receive frames or find room.
+    /// Returns true if the link can tell, without a system call, that calling it is useful now:
+    /// there is something to receive, an error to report, or room again after a `transmit` that
+    /// ended for lack of room. Even after false, a call may receive frames or find room.
     fn is_ready(&mut self) -> bool;
 
     /// Prepares the link for a sleep of the caller. Returns false if there is already a reason to

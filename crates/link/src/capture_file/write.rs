@@ -12,7 +12,7 @@ use linerate_units::Duration;
 use std::io;
 use std::path::Path;
 
-/// The number of buffered bytes from which the buffer is written to the sink.
+/// The size in bytes at which the buffer is written to the sink.
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// A packet to be written into a capture.

@@ -360,8 +360,8 @@ impl Lane {
         }
     }
 
-    /// Counts one more overtaking for each frame in the reordering stage. Releases the frames that
-    /// enough other frames have now overtaken.
+    /// Counts that a frame has overtaken all frames in the reordering stage. Releases those that
+    /// enough frames have now overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
         if !self.aside.is_empty() {

@@ -36,14 +36,14 @@ pub struct Impair<L, C = MonotonicClock> {
 }
 
 impl<L> Impair<L> {
-    /// Impairs `link`, which uses [`MonotonicClock`].
+    /// Creates a link that impairs the frames of `link`. Both use [`MonotonicClock`].
     pub fn new(link: L, impairments: Impairments, seed: u64) -> Self {
         Self::with_clock(link, impairments, seed, MonotonicClock)
     }
 }
 
 impl<L, C> Impair<L, C> {
-    /// Impairs `link`, which uses `clock`.
+    /// Creates a link that impairs the frames of `link`. Both use `clock`.
     #[allow(clippy::large_types_passed_by_value, reason = "called once for a link")]
     pub fn with_clock(link: L, impairments: Impairments, seed: u64, clock: C) -> Self {
         let mut state = seed;

@@ -298,9 +298,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Disables IPv6 on the interface. On a new interface with IPv6, the kernel sends packets of
-    /// its own at unpredictable times. If the kernel has no IPv6, the call changes nothing and
-    /// succeeds.
+    /// Disables IPv6 on the interface. Otherwise the kernel itself sends packets on a new interface
+    /// at unpredictable times. If the kernel has no IPv6, the call changes nothing and succeeds.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.

@@ -63,8 +63,8 @@ pub fn enter_private_network() -> Result<(), NamespaceError> {
     Ok(KernelInterface::loopback()?.set_up()?)
 }
 
-/// Starts `command` in new namespaces, in which it finds what [`enter`] describes. The calling
-/// process stays in its own namespaces, and may have any number of threads.
+/// Starts `command` in new namespaces. Its network contains only a loopback interface, which is
+/// down. The calling process stays in its own namespaces, and may have any number of threads.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine and the remedy, or that the

@@ -61,7 +61,6 @@ pub enum LineInput<'a> {
     /// A compressed packet was dropped after an error on the line. The packet does not contain its
     /// connection number, so it belongs to the connection of the packet before it. The error may
     /// have destroyed that packet (RFC 1144 §4.1).
-    /// §4.1).
     Tossed,
 }
 

@@ -1,11 +1,11 @@
 //! A serial line: SLIP (RFC 1055), optionally with header compression (RFC 1144), over a terminal
 //! device or a pseudo-terminal.
 //!
-//! A byte takes ten bit times. The link itself writes bytes at this pace, because a pseudo-terminal
-//! has no rate. The driver of a real device would queue kilobytes, which take seconds at 2,400
-//! baud. So with this pace, packets wait only in the link's own queue. While the queue holds at
-//! least [`SerialConfig::queue`] bytes, the link accepts no packet, and further packets stay with
-//! the host.
+//! A byte takes ten bit times. The link itself writes bytes at this pace, for two reasons. A
+//! pseudo-terminal has no rate. The driver of a real device would accept kilobytes at once, which
+//! then wait there for seconds at 2,400 baud. At this pace, packets wait only in the link's own
+//! queue. While this queue holds at least [`SerialConfig::queue`] bytes, the link accepts no
+//! packet, and further packets stay with the host.
 //!
 //! Both endpoints must have an equal setting of header compression, because nothing is negotiated.
 //! Compression needs predictable headers: the IPv4 identification must grow by one per packet, and
@@ -190,7 +190,7 @@ impl SerialLink {
         &self.counters
     }
 
-    /// Writes the bytes to the device that a real line would have transmitted by `now`.
+    /// Writes to the device the bytes that a real line would have transmitted by `now`.
     fn flush(&mut self, now: Instant) -> Result<(), LinkError> {
         self.is_blocked = false;
         loop {
@@ -343,9 +343,9 @@ impl Readiness for SerialLink {
         self.is_blocked
     }
 
-    /// Returns true if the buffer contains bytes that are not decoded yet, because the descriptor
-    /// does not become readable for them. Also returns true if the peer has closed the line, to
-    /// report that.
+    /// Returns true if the buffer contains bytes that are not decoded yet. This method must report
+    /// them, because the descriptor does not become readable for them. Also returns true if the
+    /// peer has closed the line, so that the caller calls `receive` or `transmit`, which report it.
     fn is_ready(&mut self) -> bool {
         self.is_over || !self.unread.is_empty()
     }

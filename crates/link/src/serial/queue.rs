@@ -76,9 +76,9 @@ impl LineQueue {
     }
 
     /// Returns the time of the next write: when the line has transmitted the rest of the packet at
-    /// the front. If that takes longer than [`WRITE_EVERY`], the next write comes earlier, and
-    /// contains the bytes of that time, at least one. Returns [`Instant::NEVER`] if the queue is
-    /// empty.
+    /// the front. If that takes longer than [`WRITE_EVERY`], the next write contains only the bytes
+    /// that the line transmits in this interval, at least one. Returns [`Instant::NEVER`] if the
+    /// queue is empty.
     pub(super) fn next_write(&self) -> Instant {
         let Some(&end) = self.ends.front() else { return Instant::NEVER };
         let bytes = WRITE_EVERY.as_nanos() * u64::from(self.baud) / BITS_PER_BYTE / 1_000_000_000;

@@ -1,12 +1,12 @@
 //! Distributes the queues of one link among the shards of one host. A shard hands over each
 //! received frame that belongs to another shard.
 //!
-//! A NIC chooses queues without regard to the shards. A kernel behind a TAP device sends a flow to
-//! the queue on which it last received a packet of the flow, and a new flow to any queue. Therefore
-//! each shard determines to which shard a received frame belongs ([`Steering`]). It copies the
-//! frames of other shards into rings of these shards. A frame that arrives on the queue of its own
-//! shard is not copied. Most frames do so in two cases: the NIC selects queues by the hash of
-//! [`Steering`], or the kernel sends flows back to the queue that they came from.
+//! By default, a NIC chooses queues without regard to the shards. A kernel behind a TAP device
+//! sends a flow to the queue on which it last received a packet of the flow, and a new flow to any
+//! queue. Therefore each shard determines to which shard a received frame belongs ([`Steering`]).
+//! It copies the frames of other shards into rings of these shards. A frame that arrives on the
+//! queue of its own shard is not copied. Most frames do so in two cases: the NIC selects queues by
+//! the hash of [`Steering`], or the kernel sends flows back to the queue that they came from.
 
 mod counters;
 mod handed_over_frame;

@@ -1,6 +1,6 @@
 //! A memory barrier that one thread executes for all threads of the process (`membarrier`, Linux
-//! 4.14). It is expensive, but rarely needed. In return, the frequent accesses of the other threads
-//! need no barriers of their own.
+//! 4.14). It is expensive, but rarely needed. In return, the other threads need no barriers for
+//! their accesses to shared memory, which are frequent.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;

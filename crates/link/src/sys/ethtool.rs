@@ -14,7 +14,7 @@ const GET_NAMES: u64 = 0x1b;
 const GET_COUNTERS: u64 = 0x1d;
 /// Command `ETHTOOL_GSSET_INFO`: returns the number of counters.
 const GET_SET_SIZES: u64 = 0x37;
-/// `ETH_SS_STATS`, the number of the set of counters.
+/// Set number `ETH_SS_STATS`: the counters of the driver.
 const COUNTERS: u64 = 1;
 /// Length of a name (`ETH_GSTRING_LEN`), in words of eight bytes.
 const NAME_WORDS: usize = 4;

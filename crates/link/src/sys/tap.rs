@@ -99,8 +99,8 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
 }
 
 /// Sets whether the kernel may pass frames with partial checksums and GSO frames to this program.
-/// If it may not, this must also be set: a persistent interface keeps the setting of the previous
-/// program.
+/// Must be called even if it may not, because a persistent interface keeps the setting of the
+/// previous program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
     let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };
     // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.

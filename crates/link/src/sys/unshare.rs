@@ -9,8 +9,8 @@ use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A step of entering new namespaces. If a step fails in a child process, the child reports its
-/// number to the parent through a pipe.
+/// A step of entering new namespaces. If a step fails in a child process, the child sends the
+/// number of the step to the parent through a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {

@@ -20,8 +20,8 @@ pub(super) enum ReceiveBuffers {
     /// keep these buffers, so they have no reference counts. Receiving a frame thus takes 1 % less
     /// time than with shared buffers.
     Plain(Box<[u8]>),
-    /// The buffer for a device with offloads, for a single frame, which the host can keep. The
-    /// virtio-net header precedes the frame in it.
+    /// The buffer for a device with offloads. It holds a single frame behind its virtio-net header.
+    /// The host can keep the buffer.
     Shared(SharedBuffers),
 }
 

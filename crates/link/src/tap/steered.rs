@@ -109,9 +109,9 @@ impl SteeredTap {
         Ok(received)
     }
 
-    /// Returns the index in `others` of a queue that has frames, or `None` if no queue has any. The
-    /// kernel moves a queue that it has reported behind the other queues with frames, so successive
-    /// calls return the queues in turn.
+    /// Returns the index in `others` of a queue that has frames, or `None` if no queue has any.
+    /// After the kernel has reported a queue, it first reports the other queues that have frames.
+    /// So successive calls return the queues in turn.
     fn next_other(&self) -> Result<Option<usize>, LinkError> {
         let mut event = [const { MaybeUninit::uninit() }];
         match epoll::wait(&self.any_other, &mut event[..], Some(&NOW)) {

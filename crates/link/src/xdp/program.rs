@@ -15,7 +15,8 @@ pub(super) const MOST_ADDRESSES: usize = 64;
 /// The number of bytes of a frame that the program may read: an Ethernet header and an ARP packet.
 /// An Ethernet header, an IPv4 header and eight bytes of payload have the same length.
 const LOOKED_AT: i32 = 42;
-/// The offsets in the frame of the EtherType and of the two address fields that are compared.
+/// The offsets in the frame of the fields that are compared: EtherType, IPv4 destination address,
+/// and IPv4 address of the ARP target.
 const ETHER_TYPE: i16 = 12;
 const IPV4_DESTINATION: i16 = 30;
 const ARP_TARGET: i16 = 38;
@@ -30,7 +31,7 @@ const LOAD_LONG: u8 = 0x18;
 const IF_GREATER: u8 = 0x2d;
 const IF_EQUAL: u8 = 0x15;
 const IF_NOT_EQUAL: u8 = 0x55;
-/// Opcode of a jump that compares only the lower 32 bits.
+/// Opcode of a jump that compares only the lower 32 bits of a register.
 const IF_EQUAL_WORD: u8 = 0x16;
 const GO: u8 = 0x05;
 const CALL: u8 = 0x85;

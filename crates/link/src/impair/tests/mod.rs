@@ -35,8 +35,8 @@ fn ends(text: &str, seed: u64, capacity: usize) -> Ends {
     }
 }
 
-/// Sends one frame for each of `numbers`, which the frame contains. Returns how many frames the
-/// link has taken.
+/// Sends one frame for each number in `numbers`. The frame contains the number. Returns how many
+/// frames the link has taken.
 fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
     let mut numbers = numbers.into_iter();
     let fill = |bytes: &mut [u8]| {

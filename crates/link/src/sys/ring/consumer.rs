@@ -37,8 +37,8 @@ impl Consumer {
         if self.has_frame() { self.frames(1).next() } else { None }
     }
 
-    /// Takes up to `most` frames, each with its time stamp. They are among the frames that the most
-    /// recent call of [`has_frame`](Self::has_frame) has found. Their slots stay in use until
+    /// Takes up to `most` frames, each with its time stamp, but only frames that a call of
+    /// [`has_frame`](Self::has_frame) has already seen. Their slots stay in use until
     /// [`Consumer::release`], even if the iterator is dropped before it has returned all of them.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
@@ -54,8 +54,8 @@ impl Consumer {
         self.head.wrapping_sub(self.released)
     }
 
-    /// Returns the frame behind the next `ahead` frames, without taking any. Returns `None` if
-    /// [`has_frame`](Self::has_frame) has not found that many frames yet.
+    /// Returns the frame that follows the next `ahead` frames, without taking any frame. Returns
+    /// `None` if [`has_frame`](Self::has_frame) has not seen that frame yet.
     #[inline]
     pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
         let known = self.tail_seen.wrapping_sub(self.head);

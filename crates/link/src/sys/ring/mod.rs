@@ -5,8 +5,8 @@
 //! before it have been filled. The consumer advances `head`: all slots before it are free again.
 //! Each index has cache lines of its own. Each endpoint also has a private copy of the other
 //! endpoint's index. It reads the shared index only if, by the copy, the ring is full (producer) or
-//! empty (consumer). So a batch of frames moves only the two cache lines with the indices between
-//! the CPUs.
+//! empty (consumer). So besides its frames, a batch moves only the two cache lines with the indices
+//! between the CPUs.
 //!
 //! If a single thread uses both endpoints, an empty ring [starts over](Producer::start_over) at its
 //! first slot. The ring then uses only as much memory as the frames under way need, and this memory

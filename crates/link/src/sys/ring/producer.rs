@@ -46,7 +46,7 @@ impl Producer {
     }
 
     /// Makes the ring start over at its first slot if it is empty and at least [`START_OVER_AFTER`]
-    /// slots have been used since it did so before. Must be called before the first frame of a
+    /// slots have been used since its previous start. Must be called before the first frame of a
     /// batch.
     #[inline]
     pub(crate) fn start_over(&mut self) {
@@ -136,7 +136,7 @@ impl Producer {
     }
 }
 
-/// A free slot that is offered to be written.
+/// A free slot, into which the caller may write a frame.
 #[derive(Debug)]
 pub(crate) struct Offered<'a> {
     /// The bytes in front of the frame: time stamp and length.

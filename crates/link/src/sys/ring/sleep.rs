@@ -19,9 +19,9 @@ pub(super) fn wake_sleeper(asleep: &AtomicBool) -> bool {
     asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
 }
 
-/// Executes the sleeping endpoint's part of the protocol of [`wake_sleeper`]. Returns false if the
-/// endpoint must not sleep. `is_ready` must read the other endpoint's index with sequential
-/// consistency.
+/// Executes the sleeping endpoint's part of the protocol of [`wake_sleeper`]. Returns false if
+/// `is_ready` returns true: the endpoint must then not sleep. `is_ready` must read the other
+/// endpoint's index with sequential consistency.
 pub(super) fn announce_sleep(asleep: &AtomicBool, is_ready: impl Fn() -> bool) -> bool {
     asleep.store(true, Ordering::SeqCst);
     let sleeps = !is_ready();

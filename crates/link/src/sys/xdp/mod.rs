@@ -1,11 +1,11 @@
 //! An AF_XDP socket: frames in memory that is shared with the kernel, and four descriptor rings
 //! that pass them (Documentation/networking/af_xdp.rst).
 //!
-//! The frames of each half are always in one of three states. Frames for receiving wait to be
-//! filled (in the fill ring), have been filled (in the receive ring), or are in use by this
-//! program. Frames for sending are free, wait to be sent (in the transmit ring), or have been sent
-//! (in the completion ring). Descriptors that the kernel passes are checked against the memory
-//! before they are used.
+//! Half of the frames are for receiving. Each of them waits to be filled (in the fill ring), has
+//! been filled (in the receive ring), or is in use by this program. The other half is for sending.
+//! Each of these frames is free, waits to be sent (in the transmit ring), or has been sent (in the
+//! completion ring). Addresses that the kernel passes are checked before use: each must lie in a
+//! frame of the half that the ring is for.
 
 mod ring;
 mod setup;

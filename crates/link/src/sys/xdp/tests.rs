@@ -65,9 +65,9 @@ fn invalid_descriptors_are_counted_and_not_accessed() {
         (of(256, 2_048 - 255), Some(0)),
         (of(2_047, 2), Some(0)),
         (of(end - 1, u32::MAX), Some(3 * 2_048)),
-        // The first of these four addresses is that of a frame for sending. The other three lie
-        // behind all frames. So none of them is in a frame for receiving, and no frame is returned
-        // to the kernel for them.
+        // None of these four addresses is in a frame for receiving, so no frame is returned to the
+        // kernel for them. The first is that of a frame for sending, and the others lie behind all
+        // frames.
         (of(end, 60), None),
         (of(2 * end, 60), None),
         (of(u64::MAX, u32::MAX), None),
