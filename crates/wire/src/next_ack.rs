@@ -11,7 +11,7 @@ use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
 use crate::{Segment, SeqNum};
 
 /// The offset in the TCP header of the sequence number. The sixteen bytes from there on contain all
-/// fields in which two ACKs may differ.
+/// fields of this header in which two ACKs may differ.
 const SEQ: usize = 4;
 
 /// The headers of the previous ACK, with which the next ACK is compared.
@@ -97,7 +97,7 @@ impl<V: IpVersion> NextAck<V> {
     }
 }
 
-/// Returns the two words of the TCP header that contain all fields in which two ACKs may differ.
+/// Returns the two words that contain all TCP header fields in which two ACKs may differ.
 #[inline(always)]
 fn varying<V: IpVersion>(headers: &V::Headers) -> [u64; 2] {
     let headers = headers.as_ref();

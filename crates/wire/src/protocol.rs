@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The protocol number of an IP payload: the protocol field of an IPv4 header, or a next header
+/// The protocol number of an IP payload: the protocol field of an IPv4 header, or a Next Header
 /// field of IPv6. Every number is valid, because any can be received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]

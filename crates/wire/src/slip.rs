@@ -1,6 +1,5 @@
 //! SLIP (RFC 1055), which frames IP packets on a serial line. A byte value, END, marks the end of a
-//! packet. An END within a packet is replaced by two bytes, of which the first is ESC. So is an
-//! ESC.
+//! packet. Within a packet, each END or ESC is replaced by two bytes, of which the first is ESC.
 
 /// The byte that marks the end of a packet.
 const END: u8 = 0o300;

@@ -258,7 +258,7 @@ impl TcpHeader {
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
 
-    /// Writes a header whose only option is timestamps, 32 bytes, with zero for the checksum.
+    /// Writes a header of 32 bytes whose only option is timestamps, with zero for the checksum.
     /// Returns the ones'-complement sum over the header. [`emit`](Self::emit) and
     /// [`TcpOptions::emit`](crate::TcpOptions::emit) together do the same, but more slowly. Most
     /// segments of a bulk transfer have this form, so it has a function of its own.
@@ -271,9 +271,9 @@ impl TcpHeader {
         emit_words([a, b, c, d, e, TIMESTAMPS_PREFIX, timestamps.value, timestamps.echo], bytes)
     }
 
-    /// Writes the header of a SYN with the usual options, 40 bytes, with zero for the checksum:
-    /// MSS, window scale, SACK-permitted and timestamps. Returns the ones'-complement sum over the
-    /// header.
+    /// Writes the header of a SYN with the usual options: MSS, window scale, SACK-permitted and
+    /// timestamps. It has 40 bytes, with zero for the checksum. Returns the ones'-complement sum
+    /// over the header.
     ///
     /// # Panics
     /// If `bytes` is shorter than 40 bytes.

@@ -287,10 +287,10 @@ const fn mask<const LENGTH: usize>(
     mask
 }
 
-/// Do the headers `found` differ from the valid headers `known` only in permitted bits? Each of the
-/// two masks contains permitted bits. `with_equal_ip` is tried first, because consecutive packets
-/// mostly have equal IPv4 headers. With `with_other_ip`, the IPv4 checksum of `found` must be
-/// verified.
+/// Do the headers `found` differ from the valid headers `known` only in permitted bits? The mask
+/// `with_equal_ip` permits no differences in the IPv4 header. It is tried first, because
+/// consecutive packets mostly have equal IPv4 headers. The mask `with_other_ip` permits such
+/// differences, so the IPv4 checksum of `found` must then be verified.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],

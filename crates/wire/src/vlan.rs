@@ -156,7 +156,7 @@ impl VlanTags {
     }
 }
 
-/// Appends tags, the outer one first. Tags that would be a third one or later are ignored.
+/// Appends tags, the outer one first. A third tag and all later tags are ignored.
 impl Extend<VlanTag> for VlanTags {
     fn extend<I: IntoIterator<Item = VlanTag>>(&mut self, tags: I) {
         for tag in tags {

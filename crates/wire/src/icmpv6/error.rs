@@ -60,7 +60,7 @@ pub enum Icmpv6Unreachable {
 pub enum Icmpv6Problem {
     /// A header field has a wrong value.
     HeaderField = 0,
-    /// The next header is of an unknown type.
+    /// A Next Header field contains an unknown type.
     NextHeader = 1,
     /// An IPv6 option is of an unknown type.
     Option = 2,

@@ -33,10 +33,10 @@ pub struct Ipv6Piece<'a> {
     /// The offset of the fragment header in the packet, in bytes, which is the length of the
     /// headers before it.
     pub at: usize,
-    /// The offset in the packet of the next header field that announces the fragment header, in
+    /// The offset in the packet of the Next Header field that announces the fragment header, in
     /// bytes.
     pub named_at: usize,
-    /// The next header field of the fragment header: the type of the first header that was
+    /// The Next Header field of the fragment header: the type of the first header that was
     /// fragmented.
     pub next: Protocol,
     /// The bytes after the fragment header.

@@ -9,7 +9,7 @@ use crate::{Malformed, Protocol};
 pub struct Ipv6Extension<'a> {
     /// The type of the extension header.
     pub kind: Protocol,
-    /// The offset in the packet of the next header field that announces this header, in bytes.
+    /// The offset in the packet of the Next Header field that announces this header, in bytes.
     pub named_at: usize,
     /// The offset of this header in the packet, in bytes.
     pub at: usize,
@@ -109,7 +109,7 @@ impl<'a> Ipv6Extensions<'a> {
         self.next
     }
 
-    /// Returns the offset in the packet of the next header field that contains
+    /// Returns the offset in the packet of the Next Header field that contains
     /// [`Ipv6Extensions::protocol`].
     #[must_use]
     pub const fn named_at(&self) -> usize {

@@ -36,7 +36,7 @@ impl Ipv6Header {
     pub const DEFAULT_HOP_LIMIT: u8 = 64;
     /// The smallest MTU of a link that carries IPv6 (RFC 8200 §5).
     pub const MIN_MTU: usize = 1_280;
-    /// The offset of the next header field in the header, in bytes.
+    /// The offset of the Next Header field in the header, in bytes.
     pub const NEXT_HEADER_OFFSET: usize = 6;
 
     /// Creates a header with the default hop limit and a flow label of zero.
@@ -94,7 +94,7 @@ impl Ipv6Header {
     }
 
     /// Completes the headers of a reassembled packet that fills `bytes`. Writes the payload length.
-    /// Also writes `next` to the byte at `named_at`: the next header field that announced the
+    /// Also writes `next` to the byte at `named_at`: the Next Header field that announced the
     /// fragment header, which the packet no longer has (RFC 8200 §4.5). Returns false if the packet
     /// is too long for the length field.
     ///
@@ -146,7 +146,7 @@ pub struct Ipv6Packet<'a> {
     /// The fragment header, if there is one.
     pub fragment: Option<Ipv6Fragment>,
     /// The protocol of the payload. Only the first fragment contains the header of this protocol.
-    /// In other fragments, it is the value of the fragment header's next header field.
+    /// In other fragments, it is the value of the fragment header's Next Header field.
     pub protocol: Protocol,
     /// The payload: the bytes after the extension headers, up to the payload length.
     pub payload: &'a [u8],
@@ -238,7 +238,7 @@ mod tests {
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
 
-    /// Returns a packet with the next header field `next`, and `body` after the fixed header.
+    /// Returns a packet with the Next Header field `next`, and `body` after the fixed header.
     fn packet(next: Protocol, body: &[u8]) -> Vec<u8> {
         let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, next);
         let mut bytes = vec![0; Ipv6Header::LENGTH];

@@ -59,7 +59,7 @@ mod tests {
     const A: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
     const B: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-    /// Returns the line for an IPv6 packet with the next header field `protocol`, and `payload`
+    /// Returns the line for an IPv6 packet with the Next Header field `protocol`, and `payload`
     /// after the fixed header.
     fn line(protocol: Protocol, payload: &[u8]) -> String {
         let mut bytes = vec![0; Ipv6Header::LENGTH];

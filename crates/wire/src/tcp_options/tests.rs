@@ -241,7 +241,7 @@ fn a_user_timeout_of_zero_is_ignored() {
     assert_eq!(read(0x7f, 0xff), Some(UserTimeout { minutes: false, count: UserTimeout::MOST }));
 }
 
-/// RFC 9293 MUST-4: the three options that every implementation supports.
+/// RFC 9293 MUST-4: the three options that every implementation must support.
 #[test]
 fn nop_mss_and_end_of_options_are_parsed() {
     let size = |field: &[u8]| TcpOptions::parse(field).mss;

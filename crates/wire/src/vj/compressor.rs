@@ -26,7 +26,7 @@ struct Slot {
     used: u64,
 }
 
-/// The header of a packet, encoded as differences to the previous header of its connection.
+/// The headers of a packet, encoded as differences from the previous headers of its connection.
 struct Difference {
     mask: u8,
     numbers: Numbers,

@@ -9,8 +9,8 @@ use super::{COMPRESSED, IPV4, IPV6, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, Sum, TcpFlags};
 use thiserror::Error;
 
-/// A header decompressor. For each slot that the compressor uses, it stores the headers of the
-/// connection's previous packet.
+/// A header decompressor. Its slots correspond to those of the compressor. Each stores the headers
+/// of the previous packet of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],

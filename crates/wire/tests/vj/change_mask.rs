@@ -91,8 +91,8 @@ fn echoed_data_is_the_second_special_case() {
         (next.seq, next.ack, next.identification) = (1_010, 2_010, 9);
     };
     is_encoded(&next(identified), 0xab, &[2]);
-    // The sequence number has grown by nine, but the previous packet had ten bytes of data. This is
-    // not the special case of echoed data, which requires that the two numbers are equal.
+    // Sequence and acknowledgement number have both grown by nine, but the previous packet had ten
+    // bytes of data. The special case of echoed data requires that both have grown by ten.
     is_encoded(&next(|next| (next.seq, next.ack) = (1_009, 2_009)), 0x8c, &[9, 9]);
 }
 

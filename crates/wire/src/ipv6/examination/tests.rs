@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
-/// Returns a packet with the next header field `next`, and `body` after the fixed header.
+/// Returns a packet with the Next Header field `next`, and `body` after the fixed header.
 fn packet(next: u8, body: &[u8]) -> Vec<u8> {
     let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, Protocol::new(next));
     let mut bytes = vec![0; Ipv6Header::LENGTH];
