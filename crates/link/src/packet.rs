@@ -426,7 +426,7 @@ fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
 }
 
 /// Requests larger queues for the socket. If the system grants less or refuses, the link still
-/// works, but more frames are lost in bursts. They are counted.
+/// works, but loses more of the frames that arrive in bursts. Lost frames are counted.
 fn widen_queue(socket: &OwnedFd) {
     let set = |name| socket_option::set_integer(socket, libc::SOL_SOCKET, name, QUEUE_BYTES);
     let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));

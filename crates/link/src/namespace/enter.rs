@@ -93,8 +93,8 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // Reads without blocking. The child may have reported nothing, and `command` keeps the
-        // write end of the pipe open. A blocking read would then wait forever.
+        // Reads without blocking. If the child has reported nothing, a blocking read would wait
+        // forever, because `command` keeps the write end of the pipe open.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }

@@ -61,8 +61,8 @@ impl Terminal {
         let mut modes = raw(former.clone());
         modes.set_speed(baud).map_err(refused)?;
         ioctl_tiocexcl(&fd).map_err(failed)?;
-        // The value is created before the modes are changed. If an error follows, dropping the
-        // value restores the previous modes.
+        // The value is created before the modes are changed, so that dropping it restores the
+        // previous modes if an error follows.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
         // If the hardware cannot run at this rate, the kernel keeps the old rate without an error.

@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
-/// The divisor of a receive budget. One frame in eight is reserved for the queues other than the
+/// The divisor of a receive budget: one frame in eight is reserved for the queues other than the
 /// first. Otherwise a busy first queue could starve new flows, most of which are on other queues.
 const SHARE_OF_OTHERS: usize = 8;
 /// A timeout of zero, with which epoll does not wait.

@@ -84,7 +84,7 @@ pub(super) fn probe() -> io::Result<()> {
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
     // All jumps go forward. Behind the comparisons of addresses are two instructions that return
-    // `XDP_PASS`. For each frame that the kernel is to get, the program arrives there.
+    // `XDP_PASS`. For each frame that the kernel is to get, the program ends there.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),

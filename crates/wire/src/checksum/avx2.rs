@@ -49,8 +49,8 @@ impl Avx2 {
 pub(super) const PART: usize = 64 << 10;
 
 /// The number of bytes in a step of the copying loop: eight blocks. If a step had only one load and
-/// one store, compilers would replace the stores by a call of `memcpy`. They would then sum in a
-/// second loop, which takes 1.5 times as long.
+/// one store, compilers would replace the stores by a call of `memcpy`. Summing would then take a
+/// second loop, and copying and summing together 1.5 times as long.
 const STEP: usize = 8 * BLOCK;
 
 /// The number of bytes in a small step: two blocks. Small steps handle the bytes after the last
@@ -80,8 +80,8 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
 }
 
 /// Copies and sums an input that is shorter than a block or longer than [`PART`]. The function is
-/// not inlined: the caller then has no calls on its common path, and need not save registers for
-/// them.
+/// not inlined, so that the common path of the caller contains no calls, for which it would have to
+/// save registers.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]

@@ -81,8 +81,8 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // A real sender notices a loss only when a timeout ends. After a loss, the simulated sender
-        // therefore sends some new packets before it retransmits.
+        // A real sender notices a loss only after a timeout. The simulated sender therefore sends
+        // some new packets between a loss and the retransmission.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// the first write. Two fences would suffice as well. They cost twice as much on CPUs where a
 /// sequentially consistent store is a single exchange.
 pub(super) fn wake_sleeper(asleep: &AtomicBool) -> bool {
-    // Several frames can be published before the sleeping endpoint wakes. Only the first call wakes
-    // it: it clears the flag.
+    // Several frames can be published before the sleeping endpoint wakes. Only the first of these
+    // calls returns true, because it clears the flag.
     asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
 }
 

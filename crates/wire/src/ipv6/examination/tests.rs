@@ -120,9 +120,8 @@ fn wrong_lengths_of_fragments_are_reported_at_their_fields() {
     let beyond = [17, 0, 0xff, 0xf8, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
     assert_eq!(refusal(44, &beyond), reported(problem, 42));
     assert_eq!(refusal(44, &[17, 0, 0, 8, 0, 0, 0, 7]), Ipv6Refusal::Silent);
-    // The fragment alone would end within a packet of 65,535 bytes, as the last assertion shows.
-    // Here, eight bytes of options precede the fragment header. They also count, and make the
-    // packet too long.
+    // Here, eight bytes of options precede the fragment header, and make the reassembled packet too
+    // long. Without them it would have at most 65,535 bytes, as the last assertion shows.
     let before = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0xff, 0xf0, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
     assert_eq!(refusal(60, &before), reported(problem, 50));
     assert!(Ipv6Packet::examine(&packet(44, &before[8..])).is_ok());
