@@ -10,14 +10,14 @@ use std::fmt;
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// The send buffer is larger than in runs without an intervention: at least four times as large
-    /// in a diagnosis. In the analysis of a sweep, this variant stands for the effect of doubling
-    /// the send buffer, which other cells of the table show.
+    /// in a diagnosis. A sweep makes no interventions: there, this variant stands for the effect of
+    /// doubling the send buffer, computed from a cell with a larger send buffer.
     SendBufferLarger,
     /// The send buffer is halved.
     SendBufferHalved,
     /// The receive buffer is larger than in runs without an intervention: at least four times as
-    /// large in a diagnosis. In the analysis of a sweep, this variant stands for the effect of
-    /// doubling the receive buffer, which other cells of the table show.
+    /// large in a diagnosis. A sweep makes no interventions: there, this variant stands for the
+    /// effect of doubling the receive buffer, computed from a cell with a larger receive buffer.
     ReceiveBufferLarger,
     /// The receive buffer is halved.
     ReceiveBufferHalved,
@@ -53,8 +53,8 @@ pub enum Change {
     /// The slowest link of the path has a higher bit rate than in runs without an intervention.
     /// Only a simulated network supports this change.
     LinkFaster,
-    /// The queues of switches and routers on the path are ten times longer. Only a simulated
-    /// network supports this intervention.
+    /// The queues of switches and routers on the path are ten times as long as in runs without an
+    /// intervention. Only a simulated network supports this change.
     QueueLonger,
 }
 

@@ -42,8 +42,8 @@ pub struct Design {
 }
 
 /// Minimum number of runs that must fit into a time budget, even if every run takes the maximum
-/// duration. These runs suffice for the corners of the table, cells of its diagonal and the
-/// steepest gaps.
+/// duration. These runs suffice for the corners of the table, for cells of its diagonal, and for
+/// the cells between which the rate changes most.
 const RUNS_OF_A_BUDGET: u64 = 24;
 
 /// The error that a design has more than [`Design::MOST_RUNS`] runs. The field is the number of

@@ -63,7 +63,7 @@ pub struct ThreadEvidence {
     pub host_voluntary_switches: Option<u64>,
 }
 
-/// Use of the CPUs of one end's machine during the observed part of a run, in shares from 0 to 1.
+/// Use of the CPUs of one end's machine during the observed part of a run. Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineEvidence {
@@ -95,7 +95,8 @@ pub struct ConnectionEvidence {
     pub busy_micros: Option<u64>,
     /// Time for which the sender had unsent data but the peer's window was full, in microseconds.
     pub receive_window_limited_micros: Option<u64>,
-    /// Time for which the send buffer limited the sender, in microseconds.
+    /// Time for which the send buffer limited the sender, in microseconds. The buffer was then
+    /// full, and nearly all of its data was in flight.
     pub send_buffer_limited_micros: Option<u64>,
     /// Number of data segments sent during the observed part, including retransmissions.
     pub data_segments_sent: Option<u64>,

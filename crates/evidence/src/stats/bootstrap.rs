@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 /// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
 
-/// Minimum number of measurements for a sample to be resampled although other samples show the
-/// deviation. Fewer measurements do not show their own deviation well enough.
+/// Minimum number of measurements of a sample that is resampled, if other samples show how much a
+/// measurement deviates. Fewer measurements do not show their own deviation well enough.
 pub const FEWEST_RESAMPLED: usize = 4;
 
 /// A 95 % confidence interval of a figure, in the unit of the figure.

@@ -7,8 +7,8 @@
 //!
 //! Deviations from the model are interpolated between measured cells by a Gaussian process. The
 //! variance of this process gives the uncertainty of a prediction. To check the intervals, each
-//! measured cell is predicted from all other cells. The intervals are widened until they contain
-//! the rates of nine tenths of the measured cells.
+//! measured cell is predicted from all other cells. All intervals are widened by the factor with
+//! which the 90 % intervals contain the rates of nine tenths of the measured cells.
 
 use super::as_f64;
 use super::sample::median_of_sorted;

@@ -37,7 +37,7 @@ const FEWEST_OF_CELL: usize = 3;
 /// that run is estimated. The candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
 /// Number of rounds of estimation. In each round, speeds, levels and slopes are estimated one after
-/// the other. Five rounds suffice for convergence.
+/// the other. The estimates usually converge within five rounds.
 const ROUNDS: usize = 10;
 /// Maximum ratio of the runs' deviation from the model with epochs to their deviation from the
 /// medians of their cells. Above this ratio, the model explains too little and is not used. A model
@@ -46,8 +46,9 @@ const WORTH_IT: f64 = 0.8;
 /// Minimum correlation between the deviations of successive runs, below which no epochs are
 /// assumed. The model has one speed for each run, so it would otherwise fit uncorrelated noise.
 const LEAST_CORRELATION: f64 = 0.2;
-/// A further minimum of this correlation, which applies if it is larger than [`LEAST_CORRELATION`].
-/// It is given in standard errors; without epochs, the standard error is 1/√(number of runs).
+/// Minimum correlation between the deviations of successive runs, in standard errors. Without
+/// epochs, the standard error is 1/√(number of runs). The larger one of this minimum and
+/// [`LEAST_CORRELATION`] applies.
 const LEAST_ERRORS: f64 = 3.0;
 /// Minimum deviation of runs from the medians of their cells, as a natural logarithm, below which
 /// epochs are not estimated. Simulated runs deviate less than this, and have no epochs.
@@ -203,8 +204,8 @@ impl Estimate {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // The slopes remain 1 in the first two rounds. Epochs still distort the speeds and
-            // levels then, which would distort fitted slopes.
+            // The slopes remain 1 in the first two rounds. The levels of these rounds still contain
+            // the effect of epochs, so slopes that were fitted to them would be wrong.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
