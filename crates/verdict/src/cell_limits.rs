@@ -26,9 +26,9 @@ const RAISES: f64 = 1.2;
 /// random difference of 7 % would become 23 %, which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
-/// Target for choosing a smaller size to compare a buffer with, as a factor of its own size. It is
-/// needed if the sweep has no larger buffer. Of the sizes that are smaller by at least
-/// [`LEAST_RATIO`], the one nearest to the target is used. That is the largest of them.
+/// Factor by which a buffer is to be smaller in the cell to compare with, if the sweep has no
+/// larger buffer. Only sizes that are smaller by at least [`LEAST_RATIO`] are admitted. The factor
+/// is above 1/[`LEAST_RATIO`], so the nearest admitted size is always the largest one.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// The limits of the throughput of one cell.
@@ -39,9 +39,10 @@ pub struct CellLimit {
     /// The limits of the cell. Both buffers appear if each of them alone limits the rate, or if the
     /// rate rises only when both are doubled together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Do larger buffers gain nothing? They do not if no uncontended cell with a larger buffer, and
-    /// no smaller one, is more than 5 % faster than this cell. If there are no such cells, this
-    /// cell must not be more than 5 % faster than the cells with the next smaller buffers.
+    /// Do larger buffers gain nothing? They gain nothing if no uncontended cell with a larger
+    /// buffer, and no smaller one, is more than 5 % faster than this cell. If there are no such
+    /// cells, this cell must not be more than 5 % faster than the cells with the next smaller
+    /// buffers.
     pub is_flat: bool,
 }
 

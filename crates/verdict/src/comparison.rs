@@ -164,9 +164,9 @@ fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
         // The recorded rates are used here, without the correction for slow changes of the
-        // machine's speed (epochs). That correction only reaches the mean speed of the own sweep,
-        // and a slow period lowers this mean. The interval must cover such a difference between the
-        // sweeps, so it is computed from uncorrected rates.
+        // machine's speed (epochs). Corrected rates refer to the mean speed of their own sweep. If
+        // one of the sweeps has a slow period, the mean speeds of the two sweeps differ. The
+        // interval must cover such a difference, so it is computed from uncorrected rates.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
         let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
         deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));

@@ -291,9 +291,9 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // A quarter of the runs is in an epoch with 0.4 times the usual speed. The logarithm of the
-        // mean speed is therefore a quarter of the logarithm of 0.4. Corrected rates refer to this
-        // mean speed.
+        // A quarter of the runs is in an epoch with 0.4 times the usual speed. The geometric mean
+        // of the speeds of all runs is therefore 0.4^¼ of the usual speed. Corrected rates refer to
+        // this mean speed.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

@@ -22,8 +22,8 @@ const WAKE_UP_NANOS: u64 = 2_000;
 /// [`WAKE_UP_NANOS`] for the measurements).
 const LATE_WAKE_UP_NANOS: u64 = 10_000;
 /// Maximum share of the time that is subtracted for wake-ups at [`LATE_WAKE_UP_NANOS`] each.
-/// Frequent wake-ups would exceed it, but their delays are short. For them, [`WAKE_UP_NANOS`] each
-/// is subtracted if that is more than this share.
+/// Without it, too much would be subtracted for frequent wake-ups, whose delays are short. For
+/// them, [`WAKE_UP_NANOS`] each is subtracted if that is more than this share.
 const LATE_SHARE: f64 = 0.03;
 /// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds. The kernel counts the delay
 /// as time that the hypervisor withheld. It is no contention: it lengthens the round-trip time, but
@@ -34,9 +34,9 @@ const LATE_SHARE: f64 = 0.03;
 /// for 90 µs.
 const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
 /// Maximum share of the time that is subtracted for delayed wake-ups of virtual CPUs at
-/// [`STOLEN_WAKE_UP_NANOS`] each. The subtraction cannot hide contention that matters. It removes
-/// all lost time only if the thread lost less than this share. A thread that ran for less than this
-/// share is not limited by its CPU anyway.
+/// [`STOLEN_WAKE_UP_NANOS`] each. A loss above this share is therefore never subtracted completely.
+/// The loss of a thread that ran for less than this share may be, but such a thread is not limited
+/// by its CPU anyway.
 const STOLEN_LATE_SHARE: f64 = 0.1;
 
 /// Maximum number of CPUs that may be busy with work other than the transfer, for the machine to

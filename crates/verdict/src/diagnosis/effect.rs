@@ -179,7 +179,7 @@ impl Expectation {
             }
             Self::Keeps(_, least, most) => {
                 // With a wide interval, the true ratio may be far from 1. The measured ratio then
-                // does not confirm that the rate stays.
+                // does not confirm that the rate is unchanged.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)

@@ -49,8 +49,8 @@ pub enum Figure {
     /// within one round trip are one event and count as one. Otherwise every retransmitted segment
     /// counts.
     Losses,
-    /// Number of acknowledged segments per second, if all acknowledged data was sent in full
-    /// segments.
+    /// Number of acknowledged bytes per second, divided by the number of data bytes in a full
+    /// segment.
     AcknowledgedSegments,
     /// Number of expirations of the retransmission timer since the connection was opened.
     Timeouts,

@@ -111,8 +111,8 @@ const SETTLED: &str = "the windows of a transfer still grow in its first round t
 const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
 /// Minimum ratio of the rate with pacing to the rate without it, if the link is the limit. The
-/// sender is paced at 90 % of the estimated link rate, but the estimate can be too low. On a lossy
-/// link, it is the peak delivery rate of a short run, which may be a fifth too low.
+/// sender is paced at 90 % of the estimated link rate. On a lossy link, the estimate is the peak
+/// delivery rate of a short run, which may be a fifth too low: 0.9 × 0.8 = 0.72.
 const PACED_LEAST: f64 = 0.72;
 
 /// Conditions under which a queue on the path may be too short.

@@ -501,9 +501,9 @@ fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
         ]
     };
     assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
-    // In this case, a second connection raises the rate, so the first one did not fill the link.
-    // The losses then come from a queue that is too short and keeps the link partly idle. The link
-    // is not the limit.
+    // If a second connection raises the rate by half, the first one did not fill the link. The
+    // losses then come from a queue that is too short and keeps the link partly idle. The link is
+    // not the limit.
     assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
 }
 

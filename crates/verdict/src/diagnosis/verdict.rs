@@ -37,7 +37,8 @@ pub struct EvidenceLine {
     pub end: End,
     /// The measured value, in the unit of the figure.
     pub value: f64,
-    /// The threshold as text; `None` if no limit was identified.
+    /// The threshold that the figure exceeds or stays below, as text; `None` if no limit was
+    /// identified.
     pub threshold: Option<String>,
     /// The reason for the threshold; `None` if no limit was identified.
     #[serde(skip_serializing_if = "Option::is_none")]

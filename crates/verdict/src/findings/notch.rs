@@ -162,9 +162,9 @@ fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     (at - before) / (after - before)
 }
 
-/// Returns the deviation of the middle one of three medians, as the natural logarithm of a ratio.
-/// It is compared with the value that the first and the third median predict. `place` is the
-/// position of the middle cell between its neighbours, from 0 to 1.
+/// Returns the natural logarithm of the ratio of the second median to the rate that the first and
+/// the third median predict for the middle cell. `place` is the position of that cell between its
+/// neighbours, from 0 to 1.
 fn residual(medians: &[f64], place: f64) -> f64 {
     let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
     at - (before + (after - before) * place)

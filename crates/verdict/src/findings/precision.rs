@@ -51,9 +51,9 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // The interval of a cell with a single run is computed from the scatter of other cells. It does
-    // not show the cell's own precision. A sweep with a time budget may have many such cells. No
-    // finding about precision is then made.
+    // The interval of a cell with a single run is computed from the scatter of other cells, so it
+    // does not show the cell's own precision. No finding about precision is made if the design has
+    // only one run of each cell, or if a time budget left a cell with a single run.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();

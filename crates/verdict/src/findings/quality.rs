@@ -160,8 +160,8 @@ mod tests {
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, small_design, square_design, start};
 
-    /// Returns the findings about a made-up sweep of eight runs. Before that, `change` is applied
-    /// to the first run and to the next `others` runs.
+    /// Returns the findings about a made-up sweep of eight runs, of which `change` has modified the
+    /// first run and the next `others` runs.
     fn of_changed(others: usize, change: impl Fn(&mut RunRecord)) -> Vec<Finding> {
         let design = small_design();
         let mut runs = records(&design, |_, _| 1e6);

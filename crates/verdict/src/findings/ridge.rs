@@ -1,10 +1,10 @@
 //! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
-//! Each cell off the diagonal is compared with a diagonal cell, in which both buffers have the size
-//! of its smaller buffer. The two cells differ only in the size of one buffer. The effect of a
-//! larger receive buffer is the mean change over all cells whose receive buffer is the larger one.
-//! The effect of a larger send buffer is found likewise. Each effect has an interval. There is a
-//! ridge if both effects reduce throughput.
+//! Each cell off the diagonal has a larger and a smaller buffer. It is compared with the diagonal
+//! cell in which both buffers have the size of the smaller one. The effect of a larger receive
+//! buffer is the mean change over all cells whose receive buffer is the larger one. The effect of a
+//! larger send buffer is found likewise. Each effect has an interval. There is a ridge if both
+//! effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
