@@ -16,8 +16,8 @@ pub trait Bench {
     /// `None` if the link has a bit rate, with which throughput is compared instead, or if the
     /// bench cannot measure a comparable floor.
     ///
-    /// The floor is measured before the first run, usually several times. The request has the
-    /// largest buffers of the plan, and at most as many bytes as a run.
+    /// The floor is measured before the first run, usually several times. `request` has the largest
+    /// buffers of the plan, and at most as many bytes as a run.
     ///
     /// # Errors
     /// The errors of [`Bench::run`].

@@ -31,7 +31,7 @@ pub(crate) fn invocation() -> Invocation {
 pub(crate) struct FakeBench {
     /// Number of data bytes in a full segment.
     pub(crate) payload: u32,
-    /// The interrupt that the bench itself raises, after a run that
+    /// The interrupt that the bench itself raises, during the run that
     /// [`FakeBench::interrupting_after`] sets.
     pub(crate) interrupt: Interrupt,
     /// The time that the bench reports for each floor measurement.

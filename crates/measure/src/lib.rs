@@ -1,11 +1,12 @@
 //! The plans, engines and result folders of sweeps. A sweep is a series of measured transfers,
 //! usually one for each pair of socket-buffer sizes.
 //!
-//! A [`Plan`] determines every byte of a sweep. A [`Bench`] executes one transfer and returns its
-//! outcome. [`make_runs`] executes the runs of a plan one after the other, and appends each to a
-//! [`Store`].
+//! A [`Plan`] determines every byte that a sweep transfers. A [`Bench`] executes one transfer and
+//! returns its outcome. [`make_runs`] executes the runs of a plan one after the other, and appends
+//! each to a [`Store`].
 //!
-//! A complete sweep with linerate's own TCP. It has four cells, which are pairs of buffer sizes:
+//! The example is a complete sweep with linerate's own TCP. It has four cells, which are pairs of
+//! buffer sizes:
 //!
 //! ```
 //! use linerate_ends::Interrupt;

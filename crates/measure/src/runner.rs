@@ -32,8 +32,8 @@ const FLOOR_BYTES: u64 = 8 << 20;
 const CONTENDED_SHARE: f64 = 0.02;
 /// Maximum number of repetitions of one run because of contention.
 const MOST_REPETITIONS: u64 = 2;
-/// Number of runs for which the process may repeat one run because of contention. The runs that
-/// remain when the process starts count: with eight of them, two repetitions in all are allowed.
+/// Number of remaining runs for each repetition that is allowed because of contention. If eight
+/// runs remain when the process starts, it may make two repetitions in all.
 const RUNS_PER_SPARE: usize = 4;
 
 /// A receiver of the progress of a sweep, such as a display.
@@ -338,8 +338,8 @@ mod tests {
             .iter()
             .map(|run| run.counters.sender.get(names::REPEATED_FOR_CONTENTION))
             .collect();
-        // With eight planned runs, at most two repetitions are allowed. The first run uses both.
-        // The fourth run is contended too (0.5), but is therefore not repeated.
+        // With eight planned runs, at most two repetitions are allowed. The first run uses both, so
+        // the fourth run is not repeated, although it is contended (0.5).
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
     }

@@ -170,8 +170,8 @@ impl<'a> Map<'a> {
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
             // If the widest label and a space fit into a column, all labels are right-aligned, like
-            // the figures below them. Otherwise, each label begins at the first column of its
-            // group, and extends over the other columns of the group.
+            // the figures below them. Otherwise, only the first column of a group is labelled, and
+            // its label extends over the other columns of the group.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {

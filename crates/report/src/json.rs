@@ -41,8 +41,8 @@ struct PredictionsRecord {
     /// window that one byte of send buffer provides.
     receive_share: f64,
     /// Exponent that says how much sending at capacity overlaps with waiting for acknowledgements.
-    /// With 1, the two times add up. With a large exponent, the longer time alone determines the
-    /// rate.
+    /// With 1, the time of sending and the time of waiting add up. With a large exponent, the
+    /// longer of the two times alone determines the rate.
     overlap: f64,
     /// The accuracy of the model, determined by cross-validation on measured cells; `None` if it is
     /// not known.

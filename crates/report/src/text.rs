@@ -7,7 +7,7 @@ use linerate_verdict::{Finding, FindingKind};
 use std::fmt::Write;
 
 impl Report<'_> {
-    /// Returns the report as text for a terminal or a file of this style.
+    /// Returns the report as text. `style` describes the terminal or file to which it is written.
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let sections = [

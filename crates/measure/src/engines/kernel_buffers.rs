@@ -73,8 +73,8 @@ pub(crate) fn receiver_at(
 
 /// Checks the buffer sizes in `list`. `grant` returns the size that is granted if a size is
 /// requested. `there` completes a message for the user: it is ` on HOST` for another machine, and
-/// empty for this machine. The largest and the smallest size suffice, because a larger request is
-/// never granted less.
+/// empty for this machine. Only the smallest and the largest size are requested. This suffices,
+/// because a larger request is never granted less.
 fn check_grants(
     which: BufferSide,
     there: &str,

@@ -32,7 +32,8 @@ pub trait DiagnosedPath {
     fn description(&self) -> String;
 
     /// Transfers data for `time`, with the intervention `change` if one is given. Returns `None` if
-    /// the path does not support the intervention, or if the intervention had no effect.
+    /// the path does not support the intervention, or if the intervention did not change what it
+    /// should change, such as the size of a buffer.
     ///
     /// # Errors
     /// The transfer failed. After `interrupt` is raised, the run soon ends with

@@ -28,9 +28,9 @@ const SMALL_LIMIT: f64 = 5.0;
 /// Minimum pacing rate of a transfer in small segments, in bytes per second. The minimum is needed
 /// because the throughput without intervention may be zero.
 const SMALL_MIN: f64 = 1e6;
-/// Minimum size in bytes of a buffer with the intervention of a larger buffer. On a path with a
-/// round trip of microseconds, a smaller buffer would remain the limit. It admits data in whole GSO
-/// bursts, and the reader is woken for each burst.
+/// Minimum size in bytes of a buffer with the intervention of a larger buffer. A smaller buffer
+/// holds only a few GSO bursts, and the reader is woken for each burst. On a path with a round trip
+/// of microseconds, the enlarged buffer would then still be the limit.
 const LARGER_BUFFER_MIN: u64 = 8 * GSO_BURST as u64;
 /// Pacing rate of [`Change::Paced`], as a share of the estimated link rate. If segments were lost,
 /// the estimate is the peak delivery rate, otherwise the throughput.
@@ -119,9 +119,8 @@ impl Plain {
         }
     }
 
-    /// Did the intervention `change` have an effect on the run with this `evidence`? An
-    /// intervention on a buffer may have none, because the kernel may silently limit the buffer's
-    /// size.
+    /// Did the intervention `change` actually change the run with this `evidence`? A buffer may
+    /// have kept its size, because the kernel silently limits the size.
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;

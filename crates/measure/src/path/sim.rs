@@ -341,9 +341,9 @@ fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     [share(busy.total(end)), share(busy.for_peer_window(end)), share(busy.for_send_buffer(end))]
 }
 
-/// Returns the share of the run that the sender spent in each state, computed from the clocks of
-/// the connection. These clocks do not measure waits for the congestion window separately. These
-/// waits count as `held_back`, and the share of a full congestion window is zero.
+/// Returns the share of the run that the sender spent in each state, computed from the times that
+/// the connection measures. It does not measure waits for the congestion window separately. They
+/// count as `held_back`, so the share of a full congestion window is zero.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after the end of a run in which the sink's report should arrive. After this time, the
-/// report is requested explicitly.
+/// Time for the sink's report to arrive, in addition to one round trip after the end of the run.
+/// After this time, the sink is asked to end the run.
 const GRACE: Duration = Duration::from_millis(700);
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -96,8 +96,8 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // The server expects the byte count of each stream, but does not check it. Only that of the
-    // first stream is known here, if any, so it is sent for all streams; zero if it is unknown.
+    // The server expects the byte count of each stream, but does not check it. At most the count of
+    // the first stream is known here, so it is sent for all streams; zero if it is unknown.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }

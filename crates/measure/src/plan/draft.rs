@@ -21,14 +21,14 @@ pub struct Draft {
     /// Changes of the scenario's parameters, each as `KEY=VALUE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// Rate in baud of the serial line inside this machine; `None` on other engines.
+    /// Rate in baud of the serial line of [`BenchKind::Serial`]; `None` on all other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baud: Option<NonZeroU32>,
-    /// Are headers compressed on the serial line (RFC 1144)? On a serial line inside this machine,
-    /// `None` means yes. On all other engines, `None` is the only valid value.
+    /// Are headers compressed on the serial line of [`BenchKind::Serial`] (RFC 1144)? `None` means
+    /// yes on that engine. On all other engines, `None` is the only valid value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
-    /// Configuration of linerate's host on an interface of this machine; `None` on other engines.
+    /// Configuration of the host of [`BenchKind::Interface`]; `None` on all other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<OwnHost>,
     /// Address of the machine that runs the sink; `None` if source and sink are on this machine.
@@ -105,8 +105,8 @@ pub struct Draft {
 const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(32).unwrap();
 /// Number of runs from one baseline run to the next, if source and sink are in this process.
 const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
-/// Minimum number of runs with which a plan has a baseline. Over fewer runs, baseline runs would
-/// not show changes of the machine's speed.
+/// Minimum number of runs of a plan with a baseline. A shorter sweep has too few baseline runs to
+/// show changes of the machine's speed.
 const FEWEST_WITH_BASELINE: u64 = 48;
 
 impl Draft {
@@ -114,9 +114,10 @@ impl Draft {
     /// buffers from 1 to 17 packets, with four runs of 8 MiB each, in random order.
     ///
     /// On [`BenchKind::Stack`] a run takes milliseconds. Each cell therefore has 32 runs, with
-    /// baseline runs between them. On two shared cores this sweep takes one to two minutes. It
-    /// measures cells to within 3 % if equal runs deviate by up to 5 %. On all engines except the
-    /// simulator, the order consists of blocks with one run of each cell.
+    /// baseline runs between them. On two shared cores this sweep takes one to two minutes. The
+    /// medians of cells are then precise to 3 %, if the runs of a cell deviate from its median by
+    /// up to 5 %. On all engines except the simulator, the order of runs consists of blocks with
+    /// one run of each cell.
     ///
     /// # Panics
     /// Never: the constants are valid.
@@ -168,7 +169,7 @@ impl Draft {
         self.baseline_every = self.baseline_every.filter(|_| is_useful);
     }
 
-    /// Returns the experimental design, which does not depend on the engine.
+    /// Returns the experimental design: the fields of the plan that do not depend on the engine.
     #[must_use]
     pub fn design(&self) -> Design {
         Design {

@@ -176,7 +176,7 @@ fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Sets the default of `offloads` if the link of the plan supports offloads. If it does not,
+/// Sets the default of `offloads` if the link of the plan supports offloads. On other links,
 /// returns an error if the draft has a value. The default is on, except on a TAP or TUN device that
 /// the bench creates. There, GSO frames would be larger than the packets of the plan.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {

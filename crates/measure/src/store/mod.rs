@@ -30,8 +30,8 @@ const START: &str = "facts.json";
 /// File name of the completed runs.
 const RUNS: &str = "runs.jsonl";
 
-/// Maximum number of attempts to lock the file of runs before the final one, while only readers of
-/// the sweep hold a lock.
+/// Maximum number of times that a process waits for readers to release their locks on the file of
+/// runs.
 const MOST_LOCK_RETRIES: u32 = 100;
 /// Time between two attempts to lock the file of runs. A reader holds its lock for microseconds.
 const RETRY_LOCK: Duration = Duration::from_millis(1);
@@ -124,9 +124,9 @@ impl Store {
         &self.runs
     }
 
-    /// Returns the runs of the schedule that follow after as many runs as are complete. Without a
-    /// time budget, these are the remaining runs. With a time budget, runs are made in another
-    /// order, and only the length of the result is meaningful.
+    /// Returns the schedule without its first n runs, where n is the number of completed runs.
+    /// Without a time budget, these are the remaining runs. With a time budget, runs are made in
+    /// another order, so only the length of the result is meaningful.
     #[must_use]
     pub fn remaining(&self) -> &[PlannedRun] {
         &self.schedule[self.runs.len()..]
@@ -217,9 +217,8 @@ fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
             result => return result,
         }
         file.try_lock_shared()?;
-        // The shared lock was only taken to find out whether an exclusive lock exists. It is
-        // released before the wait. Otherwise two processes that resume the sweep would block each
-        // other with their shared locks.
+        // The shared lock was only taken to find out whether an exclusive lock exists. If it were
+        // held during the wait, two processes that resume the sweep could block each other.
         file.unlock().map_err(TryLockError::Error)?;
         wait();
     }

@@ -1,11 +1,11 @@
-//! The floor of the loopback device: the time in which the bytes of a run pass between the two
-//! threads of a run without TCP.
+//! The floor of the loopback device: the time in which the bytes of a run pass between its two
+//! threads without TCP.
 //!
 //! The floor uses a socket pair of the kernel (`AF_UNIX`), with the sizes of `write` and `read`
 //! calls that a run has. As over the loopback device, data is copied into the kernel and out of it,
-//! and no checksum is computed. Unlike there, no TCP, no IP, no device and no acknowledgement takes
-//! time. Buffers have the kernel's default size, because the buffer sizes of the plan belong to
-//! TCP, which the floor leaves out.
+//! and no checksum is computed. TCP, IP, the device and acknowledgements take no time. Buffers have
+//! the kernel's default size, because the buffer sizes of the plan belong to TCP, which the floor
+//! leaves out.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;

@@ -16,8 +16,8 @@ use std::io;
 /// wake-up of a sleeping thread. If the peer's thread sleeps, this thread therefore still polls
 /// when the answer of the woken thread arrives, and does not sleep itself.
 const MOST: u32 = 2_500;
-/// Number of waits from one full poll to the next. Unsuccessful polls reduce the number of polls,
-/// but a full poll has the maximum number again.
+/// Number of waits from one wait with [`MOST`] polls to the next. The waits between them may have
+/// fewer polls, because a wait that polls without success halves the number.
 const RETRY_AFTER: u32 = 64;
 /// Maximum duration of a sleep, after which the thread checks whether the run has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -75,8 +75,8 @@ pub(crate) fn measure(
     Ok((Floor { bytes: request.bytes, time: progress.time(), how: how.to_owned() }, tap))
 }
 
-/// Exchanges an ICMP echo request and its reply, so that linerate's host and the kernel resolve
-/// each other's MAC address.
+/// Exchanges an ICMP echo request and its reply before the measurement, so that the kernel resolves
+/// the MAC address of linerate's end. During the measurement, that end answers no ARP requests.
 fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
     const TIMEOUT: Duration = Duration::from_secs(5);
     let mut end = End::new(OURS, 0, tap)?;

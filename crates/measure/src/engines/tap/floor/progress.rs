@@ -29,7 +29,7 @@ pub(crate) struct FloorProgress<'a> {
     max_time: Duration,
     /// Number of bytes that the receiver has read.
     delivered: AtomicU64,
-    /// Time of the start in nanoseconds of the monotonic clock; zero before the start.
+    /// Time of the first write in nanoseconds of the monotonic clock; zero before that write.
     began: AtomicU64,
     /// Time when the final read of the transfer ended, in nanoseconds of the monotonic clock; zero
     /// while the transfer is in progress.
@@ -49,7 +49,7 @@ impl<'a> FloorProgress<'a> {
         }
     }
 
-    /// Records the start of the measurement.
+    /// Records the time of the first write, at which the measurement starts.
     pub(crate) fn begin(&self) {
         self.began.store(MonotonicClock.now().as_nanos(), Ordering::Relaxed);
     }
@@ -93,9 +93,9 @@ impl<'a> FloorProgress<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window is in flight: of the `sent` bytes, all but a window have
-    /// arrived. If nothing arrives for [`STALL`], the bytes in flight count as dropped. Returns the
-    /// number of dropped bytes, which the caller must send again; it is usually zero.
+    /// Waits until fewer than `window` of the `sent` bytes are in flight, or until all bytes of the
+    /// transfer have arrived. If nothing arrives for [`STALL`], the bytes in flight count as
+    /// dropped. Returns the number of dropped bytes, which the caller must send again.
     ///
     /// # Errors
     /// The errors of [`FloorProgress::check`].
