@@ -50,7 +50,7 @@ pub struct ThreadEvidence {
     /// another thread.
     pub involuntary_switches: Option<u64>,
     /// Time that the thread that writes or reads spent in calls of `write` or `read`, in
-    /// nanoseconds. It includes copying data and waiting for it.
+    /// nanoseconds. It includes copying data, and waiting for data or for room in the send buffer.
     pub call_nanos: Option<u64>,
     /// Processor time of the thread that drives linerate's host, in nanoseconds; `None` with the
     /// kernel's TCP.

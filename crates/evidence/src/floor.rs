@@ -3,9 +3,9 @@
 
 use linerate_units::Duration;
 
-/// One measured transfer without TCP (the floor), with which TCP is compared. It uses the same
-/// threads as a TCP transfer, and copies and checksums each byte as often. It goes through the same
-/// link. For TCP over the loopback device, a socket pair takes the place of the link.
+/// One measured transfer without TCP (the floor), with which TCP is compared. It goes between the
+/// same two threads and through the same link as a TCP transfer, and copies and checksums each byte
+/// as often. For TCP over the loopback device, a socket pair takes the place of the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Number of bytes transferred.

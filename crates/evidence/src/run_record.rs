@@ -14,7 +14,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 /// The parameters and the result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Position of the run in the order of all runs, from 0.
+    /// Position of the run in the order in which all runs are made, from 0.
     pub order: u32,
     /// Number of the run among the runs of its cell, from 0. One cell of a design may have baseline
     /// runs in addition to its ordinary runs; they have the numbers after the ordinary runs.

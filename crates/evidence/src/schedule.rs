@@ -4,10 +4,11 @@ use crate::cell::Cell;
 use crate::design::Design;
 use oorandom::Rand64;
 
-/// A run that a design plans, with its position in the schedule.
+/// A run that a design plans, with its position among all runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRun {
-    /// Position of the run in the schedule, from 0.
+    /// Position of the run in the order in which all runs are made, from 0. Without a time budget,
+    /// this is the order of the schedule.
     pub order: u32,
     /// Number of the run among the runs of its cell, from 0. One cell of a design may have baseline
     /// runs in addition to its ordinary runs; they have the numbers after the ordinary runs.

@@ -23,7 +23,7 @@ pub struct Side<'a> {
     pub design: &'a Design,
     /// The facts about the machine and the programs, and the maximum throughput of the sweep.
     pub start: &'a Start,
-    /// The completed runs of the sweep, in the order of the schedule.
+    /// The completed runs of the sweep, in the order in which they were made.
     pub runs: &'a [RunRecord],
     /// The whole plan of the sweep as JSON, including the settings of its engine.
     pub plan: &'a Value,

@@ -1,4 +1,4 @@
-//! The CSV file of a sweep: one row for each run, in the order of the schedule.
+//! The CSV file of a sweep: one row for each run, in the order in which the runs were made.
 
 use crate::report::Report;
 use linerate_evidence::EndCounters;

@@ -1,7 +1,7 @@
 //! Reports of a sweep as text, HTML, SVG, CSV and JSON, and of a comparison of two sweeps.
 //!
-//! A report depends only on the recorded evidence, and not on the engine that made the runs. All
-//! engines therefore have equal reports.
+//! A report depends only on the recorded evidence, and not on the engine that made the runs.
+//! Reports on all engines therefore have one form.
 
 #![forbid(unsafe_code)]
 

@@ -22,7 +22,7 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// Creates the report of a sweep with this design. `runs` are the completed runs, in the order
-    /// of the schedule.
+    /// in which they were made.
     #[must_use]
     pub fn new(design: &'a Design, start: &'a Start, runs: &'a [RunRecord]) -> Self {
         let table = Table::new(design, runs);

@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn an_epoch_of_the_machine_is_no_certain_difference() {
         let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
-        // In one fifth of its runs, the second sweep is slower by 20 %, so its mean rate is lower
-        // by 4 %. This is an effect of the machine, so the interval of the overall change must
-        // include zero.
+        // One fifth of the runs of the second sweep are 20 % slower than those of the first, so its
+        // mean rate is 4 % lower. This is an effect of the machine, so the interval of the overall
+        // change must include zero.
         let epoch = |cell: Cell, repeat, order: usize| {
             let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
             1e6 * speed * noise(cell, repeat + 40, 0.01)

@@ -12,7 +12,7 @@ pub struct Sweep<'a> {
     /// The data that was recorded before the first run: the facts about machine and bench, and the
     /// maximum throughput.
     pub start: &'a Start,
-    /// The completed runs, in the order of the schedule.
+    /// The completed runs, in the order in which they were made.
     pub runs: &'a [RunRecord],
     /// The results of `runs`, grouped by cell.
     pub table: &'a Table<'a>,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Size of each `read` call of the sink, in bytes.
 const READ_SIZE: u64 = 128 << 10;
-/// Number of bytes that the kernel passes to a device at once (GSO). A write of this size already
-/// fills such a unit, so larger writes save no processor time.
+/// Maximum number of bytes that the kernel passes to a device at once (GSO). Writes larger than
+/// this save no processor time.
 const GSO_BURST: usize = 64 << 10;
 /// Maximum size of each `write` call, in bytes, with the intervention of larger writes.
 const MAX_WRITE: usize = 4 << 20;

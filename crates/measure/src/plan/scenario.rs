@@ -30,7 +30,7 @@ impl Draft {
 }
 
 /// Converts a size in bytes to the type of a plan's fields; returns `None` for zero and for sizes
-/// above 4 GiB.
+/// of 4 GiB or more.
 fn size(bytes: usize) -> Option<NonZeroU32> {
     u32::try_from(bytes).ok().and_then(NonZeroU32::new)
 }

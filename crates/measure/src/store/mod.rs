@@ -69,8 +69,8 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start: None, runs: Vec::new(), file })
     }
 
-    /// Opens the sweep that an earlier process started in `folder`. An incomplete last line of the
-    /// file of runs is removed.
+    /// Opens the sweep that an earlier process started in `folder`. If the final line of the file
+    /// of runs is incomplete, it is removed.
     ///
     /// # Errors
     /// The folder contains no sweep, another process uses the sweep, or a file is damaged.
@@ -225,7 +225,7 @@ fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Appends a run as one line, with a single write, so that a crash leaves at most the last line
+/// Appends a run as one line, with a single write, so that a crash leaves at most the final line
 /// incomplete.
 fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     let mut line = serde_json::to_vec(run)?;

@@ -72,7 +72,8 @@ fn names_of(runs: &[RunRecord]) -> Vec<String> {
     first.chain(rest).map(str::to_owned).collect()
 }
 
-/// Returns the values of a counter at one end, each with the position of its run in the schedule.
+/// Returns the values of a counter at one end, each with the position of its run in the order in
+/// which the runs were made.
 fn values<'a>(
     runs: impl Iterator<Item = &'a RunRecord> + 'a,
     name: &'a str,
@@ -97,8 +98,8 @@ fn varies(runs: &[RunRecord], name: &str) -> bool {
     })
 }
 
-/// Returns a chart of the counter. The x axis is the position of a run in the schedule, and the two
-/// kinds of marks are the sender's and the receiver's values.
+/// Returns a chart of the counter. The x axis shows the runs in the order in which they were made.
+/// The two kinds of marks are the sender's and the receiver's values.
 fn chart(report: &Report<'_>, name: &str) -> String {
     let runs = report.runs;
     let ends = ENDS.iter().flat_map(|&(_, end)| values(runs.iter(), name, end));

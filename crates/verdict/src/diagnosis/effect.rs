@@ -88,9 +88,9 @@ impl Losses {
     }
 }
 
-/// Returns the probability that a Poisson variable with this mean is at most `count`. For a large
-/// mean, the result is rounded, because it is only compared with 5 %: to 0 below 5 %, to 1 above 95
-/// %, and otherwise to 0.5.
+/// Returns the probability that a Poisson variable with this mean is at most `count`. Callers only
+/// compare the result with 5 % or 95 %. For a large mean, it is therefore rounded: to 0 below 5 %,
+/// to 1 above 95 %, and otherwise to 0.5.
 fn at_most(mean: f64, count: f64) -> f64 {
     // Above this mean, the normal approximation is used, which is accurate there. The exact sum
     // would fail for large means, because its first term, exp(−mean), would underflow.

@@ -98,7 +98,7 @@ mod tests {
         let found = found(|send, receive| 1e6 * send.min(receive).min(4.0));
         // In this sweep, the rate grows with the smaller buffer up to four packets. In 25 cells,
         // both buffers have 4 to 8 packets, so neither buffer is the limit. In three cells, both
-        // have the same size below four packets, so only enlarging both together helps.
+        // buffers are equal and have 1, 2 or 3 packets, so only enlarging both together helps.
         assert_eq!(found.figures["neither_buffer"], 25.0, "{}", found.text);
         assert_eq!(found.figures["both_buffers_together"], 3.0, "{}", found.text);
         assert!(found.text.starts_with("What limits the 64 cells: "), "{}", found.text);

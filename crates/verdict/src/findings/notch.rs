@@ -9,7 +9,7 @@
 //! A notch must be significant: the 95 % interval of its depth must exclude zero. It must be deeper
 //! than 5 %. It must also be deeper than four times the usual deviation of cells from their
 //! neighbours. This deviation is computed separately for the diagonal, for rows and for columns.
-//! Without the last condition, a table of hundreds of cells would have a few notches by chance.
+//! Without this third condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

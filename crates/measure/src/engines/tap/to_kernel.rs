@@ -77,7 +77,7 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     let stream = Stream::from(accept(listener, transfer)?);
     // Local variables are dropped in reverse order of their declaration, so `_ending` is dropped
     // before `stream`. If `stream` contains unread data, its drop resets the connection. The source
-    // must know that the transfer has ended before that reset arrives.
+    // must know by then that the transfer has ended. Otherwise it would report an error.
     let _ending = ending;
     let read_task = read_task(transfer.request);
     let taken =
