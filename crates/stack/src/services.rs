@@ -17,12 +17,13 @@ pub(crate) enum Service {
     /// The DHCP client.
     Dhcp,
     /// All interfaces except the one that the host serves at present. The deadline of this service
-    /// is the earliest deadline of any service of these interfaces.
+    /// is the earliest deadline of their services and neighbour caches.
     Interfaces,
 }
 
 impl Service {
-    /// All services, in the order of [`Deadlines`].
+    /// All services. The position of a service in this list is the index of its deadline in
+    /// [`Deadlines`].
     const ALL: [Self; 6] = [
         Self::Reassembly,
         Self::Addresses,

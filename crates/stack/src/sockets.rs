@@ -103,8 +103,9 @@ impl Sockets {
         }
     }
 
-    /// Returns the event that the bit number `kind` of the event queue represents for the socket at
-    /// this index.
+    /// Converts an entry of the event queue to an event. `index` is the index of the socket, and
+    /// `kind` the number of the bit that stands for the event. Returns `None` if there is no such
+    /// socket or event.
     #[inline]
     pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
         let (key, socket) = self.entry(index)?;

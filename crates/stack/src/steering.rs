@@ -60,8 +60,8 @@ pub enum Steered {
     ToAll,
 }
 
-/// The selector of the shard that receives each frame of a host. The selectors of all shards, and
-/// those of the links, must have equal seeds.
+/// A selector of shards: it selects the shard that receives a frame. All shards of a host and all
+/// its links must use selectors with equal seeds.
 #[derive(Clone, Debug)]
 pub struct Steering {
     hasher: SipHasher13,

@@ -28,8 +28,9 @@ const BATCH: usize = 50;
 /// Time after which all timers have expired. The longest timer is that of TIME-WAIT, which lasts a
 /// minute.
 const IDLE: Duration = Duration::from_secs(300);
-/// Maximum growth of the memory of both hosts together by later connections, in bytes. The first
-/// [`PEAK`] connections have brought the tables to their final size.
+/// Maximum number of bytes by which later connections may increase the memory of both hosts
+/// together. The first [`PEAK`] connections have brought the tables to their final size, so later
+/// ones need hardly more.
 const KEPT: usize = 16 << 10;
 
 /// A client and a server on a link without latency.

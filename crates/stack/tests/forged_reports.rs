@@ -19,9 +19,9 @@ use std::rc::Rc;
 const MESSAGES: u32 = 100_000;
 const INTERVAL: Duration = Duration::from_micros(200);
 
-/// Bytes that the application writes at once. It then waits until all of them have arrived. Each
-/// burst thus has an end, for which the sender sends a tail loss probe if the final segments are
-/// lost.
+/// Bytes that the application writes at once. It writes the next burst only when all of them have
+/// arrived. So the final segments of a burst can be lost, which makes the sender send a tail loss
+/// probe.
 const BURST: usize = 400_000;
 
 /// Bytes of data in a full segment over Ethernet, with timestamps.

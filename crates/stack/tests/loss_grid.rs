@@ -1,6 +1,6 @@
 //! Tests of the table of goodput by round-trip time, loss rate, buffer size and congestion control.
-//! They compare all of the table with the copy in the repository, which was reviewed, and some
-//! cells with expected values.
+//! They compare the whole table with the reviewed copy in the repository, and some cells with
+//! expected values.
 
 use linerate_tcp::{Config, CongestionName};
 use linerate_testkit::loss_grid::{Cell, LossGrid};

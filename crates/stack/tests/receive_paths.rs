@@ -957,7 +957,7 @@ fn a_frame_that_does_not_continue_a_run_ends_it() {
     assert_eq!(scene.statistics().old_timestamps, 3);
 }
 
-/// An ACK is held for coalescing, and a data segment follows it. The host must process the ACK
+/// An ACK is pending in an ACK batch when a data segment arrives. The host must process the ACK
 /// before the data segment, which may acknowledge less or more than the ACK.
 #[test]
 fn a_coalesced_ack_is_processed_before_later_data() {

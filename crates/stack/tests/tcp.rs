@@ -162,8 +162,8 @@ fn ecn_marks_slow_a_transfer_down_without_loss() {
         let treatment = TypeOfService::from_byte(0xbb);
         pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
         // The network marks 2 % of the packets with data. It drops 2 % of the acknowledgements,
-        // because they are not ECN-capable. The data that a dropped acknowledgement covers is also
-        // covered by a later one.
+        // because they are not ECN-capable. A later acknowledgement covers the data of a dropped
+        // one, so no fast retransmission follows.
         pair.wire.network.marking = 20;
         let seen = Rc::new(RefCell::new(Vec::new()));
         let log = Rc::clone(&seen);

@@ -15,9 +15,9 @@ use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
 
-/// Maximum number of segments without a connection that a turn handles before the segments of
-/// connections. If the turn has segments of connections, the limit also applies to the waiting
-/// segments that it handles after them.
+/// Maximum number of segments without a connection that a turn handles as they arrive. If the turn
+/// has segments of connections, the limit also applies to the waiting segments that it handles
+/// after them.
 const A_TURN: u64 = 16;
 
 /// Maximum number of segments without a connection that wait for a later turn.
@@ -55,7 +55,8 @@ fn put_syns(pair: &mut Pair, numbers: std::ops::Range<u16>) {
     numbers.for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
 }
 
-/// Delivers the frames that the left host can send now to the server, before its next turn.
+/// Delivers the frames that the left host can send now to the server, which handles them in its
+/// next turn.
 fn carry(pair: &mut Pair) {
     let (now, mut frame) = (pair.now, [0; 1_500]);
     while let Some(sent) = pair.stack(Side::Left).poll_transmit(now, &mut frame) {

@@ -10,8 +10,8 @@ use linerate_wire::{
 };
 
 /// Splits a GSO frame, and passes a frame for each TCP segment to `on_frame`, with complete
-/// checksums. Of a frame that is not a GSO frame, only a partial checksum is completed. A GSO frame
-/// that is not TCP over IP is passed unchanged.
+/// checksums. Any other frame is passed whole, and only a partial checksum is completed. A GSO
+/// frame that is not TCP over IP is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,

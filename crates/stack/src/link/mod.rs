@@ -131,8 +131,8 @@ pub trait FrameSource {
     fn now(&self) -> Instant;
 
     /// Returns whether there may be a frame to send. If it returns false, the link need not offer
-    /// an empty frame. Checking this costs less than a call of [`FrameSource::fill`] without
-    /// result.
+    /// an empty frame. This call costs less than a call of [`FrameSource::fill`] that returns
+    /// `None`.
     fn has_frames(&self) -> bool {
         true
     }
@@ -166,7 +166,8 @@ pub trait FrameSlots {
 pub struct ZeroCopyFrame<'a> {
     /// The metadata of the frame. Its `length` counts only the bytes in the offered frame.
     pub frame: TxFrame,
-    /// The data that follow the bytes in the offered frame, in this order.
+    /// The data behind the bytes in the offered frame: the first slice, and then the second. Either
+    /// may be empty.
     pub rest: [&'a [u8]; 2],
 }
 

@@ -15,8 +15,8 @@ use linerate_wire::{EthernetHeader, IpVersion, NextAck, NextPacket, V4, V6};
 /// An Ethernet header without VLAN tags, as it is in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 
-/// The flow cache: headers of recent valid unicast frames. The host finds the connection of such
-/// frames in the one-entry cache of the flow table.
+/// The flow cache: headers of recent valid unicast frames. It does not contain the connection of
+/// these frames, which the host finds in the one-entry cache of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
@@ -34,8 +34,8 @@ pub(crate) struct FlowCache {
     /// this number is added to the counters of frames, packets, segments and lookups.
     pub(crate) hits: u64,
     /// Number of frames that were handled by the flow cache only because lookup prefetch had put
-    /// their flow into the one-entry cache. Without prefetch, the cache would have contained the
-    /// flow of the previous frame, which was another.
+    /// their flow into the one-entry cache. Without prefetch, the one-entry cache would have
+    /// contained another flow: that of the previous frame.
     pub(crate) prefetched: u64,
 }
 

@@ -12,9 +12,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of segments without a connection that a turn handles at their arrival, among the
-/// segments of connections. If the turn has received segments of connections, it handles at most as
-/// many waiting segments afterwards. These waiting segments use up the limit of the next turn.
+/// Maximum number of segments without a connection that a turn handles as they arrive. If the turn
+/// has received segments of connections, it then also handles up to this number of waiting
+/// segments. These count towards the limit of the next turn.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.

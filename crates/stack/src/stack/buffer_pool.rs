@@ -5,7 +5,7 @@ use crate::stack::Stack;
 
 impl Stack {
     /// Gives memory of the pool, which is probably in the processor's caches, to the receive buffer
-    /// of a connection. The next frame contains a segment of this connection.
+    /// of a connection. Called before a frame with a segment of this connection is handled.
     #[inline]
     pub(crate) fn pool_receive_buffer(&mut self, index: u32) {
         debug_assert!(
@@ -18,8 +18,8 @@ impl Stack {
     }
 
     /// Returns memory of the send buffer of a connection to the pool, if acknowledgements have
-    /// emptied the buffer. Called after the last of consecutive frames of the connection, because
-    /// then no further acknowledgement follows at once.
+    /// emptied the buffer. Called when the next frame does not belong to this connection, so that
+    /// no further acknowledgement follows at once.
     #[inline]
     pub(crate) fn reclaim_send_buffer(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {

@@ -139,8 +139,8 @@ impl Stack {
         Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
     }
 
-    /// Returns the path to a destination that is not in the route cache. First makes the interface
-    /// over which packets to the destination leave the current one.
+    /// Returns the path to a destination that is not in the route cache. Looks it up with the
+    /// interface towards the destination as the current interface.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = self.interface_towards(destination);
@@ -177,9 +177,9 @@ impl Stack {
         })
     }
 
-    /// Returns the cached route to `destination`; `None` if another route is cached, or if the
-    /// routing table has changed. The cache helps because applications often open several
-    /// connections to one host in a row, each of which looks up the route twice.
+    /// Returns the cached route to `destination`; `None` if the cached route is for another
+    /// destination, or if the routing table has changed since. The cache helps because applications
+    /// often open several connections to one host in a row, each of which looks up the route twice.
     #[inline]
     pub(crate) fn cached_route_to(&self, destination: IpAddr) -> Option<&CachedRoute> {
         let holds = |route: &&CachedRoute| {

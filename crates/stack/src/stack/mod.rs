@@ -134,8 +134,8 @@ pub struct Stack {
     pub(crate) tcp_configs: TcpConfigs,
     /// The timers of connections, of TIME-WAIT records, and of forwarded UDP flows.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// The deadline of reassembly. Also contains the earliest deadline of all interfaces except the
-    /// current one; the current interface has its own deadlines.
+    /// The deadline of reassembly, and the earliest deadline of all interfaces except the current
+    /// one. The deadlines of the current interface are in `interface`.
     pub(crate) deadlines: Deadlines,
     /// The links of all linked lists of sockets: `time_wait`, the queues of listeners, and the
     /// lists of forwarded UDP flows. A socket is in at most one list.

@@ -11,12 +11,12 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// The value of a connection that has no grant yet.
+    /// The record of a connection that has not got a grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether transfers of this connection alone can no longer make the grant outdated.
-    /// The grant then becomes outdated only when some connection changes the amount of memory that
-    /// it holds.
+    /// Returns whether the connection had transferred as many bytes as it holds when it got the
+    /// grant. Further transfers then do not make the grant outdated, but only changes of the
+    /// accounting do.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

@@ -9,11 +9,11 @@
 //! smallest buffer as long as that much memory is free.
 //!
 //! If connections hold more than half of the budget, the largest holders return memory that they
-//! have not used recently. The next measures apply if connections hold more than three quarters, or
-//! a connection gets no memory. Buffers then stop growing automatically, and the largest holders
-//! also drop out-of-order data. The peer retransmits this data, because the host has not
-//! acknowledged it. The host never drops acknowledged data. Thus no peer can make the host exceed
-//! the budget, whatever the order of its segments.
+//! have not used recently. If they hold more than three quarters, or a connection gets no memory,
+//! two further measures apply. Buffers stop growing automatically, and the largest holders also
+//! drop out-of-order data. The peer retransmits this data, because the host has not acknowledged
+//! it. The host never drops acknowledged data. Thus no peer can make the host exceed the budget,
+//! whatever the order of its segments.
 //!
 //! An application cannot write if the send buffer of its connection has no memory and gets none.
 //! The application then waits in a queue. When memory becomes free, the queue gets it before other
@@ -21,9 +21,9 @@
 //! hold; the other half becomes free as their peers acknowledge data.
 //!
 //! A connection in full form takes about five times the memory of a compact connection. A
-//! connection is packed into compact form after it was idle for a second. New connections without
-//! buffer memory stay in full form only up to a limited number. Thus many connections that are
-//! opened at once cannot exhaust the memory of the process.
+//! connection is packed into compact form after it was idle for a second. Of the connections that
+//! have never held buffer memory, only a limited number stays in full form. Thus many connections
+//! that are opened at once cannot exhaust the memory of the process.
 
 use crate::collections::list::{Links, List};
 use crate::tcp::TcpSocket;
@@ -39,7 +39,7 @@ const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
 /// Divisor for the memory limit of a connection that has transferred fewer bytes than it holds. Its
-/// limit is the free memory of all connections divided by this number.
+/// limit is the free part of the budget, divided by this number.
 const PART: usize = 16;
 
 /// Maximum number of connections of one class that the host makes return memory in one pass over
@@ -89,7 +89,7 @@ impl Memory {
 
     /// Returns the memory grant for a connection that holds `held` bytes: the amount of further
     /// memory that it may take. `has_moved` says whether the connection has transferred at least
-    /// `held` bytes, and may therefore take more.
+    /// `held` bytes. If so, its limit is all of the free memory instead of a sixteenth.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -109,14 +109,14 @@ impl Memory {
     }
 
     /// Updates the memory grant of a connection if it is outdated. Must be called before each step
-    /// that may allocate buffer memory. The call is cheap while no connection changes the memory
-    /// that it holds.
+    /// that may allocate buffer memory. The call is cheap while the accounting does not change.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // A grant becomes outdated for two reasons. First, some connection has changed the memory
-        // that it holds, so `changes` differs. Second, this connection has transferred as many
-        // bytes as it holds, and may therefore hold more. The second reason cannot recur, because
-        // transferred bytes only grow. So it is not checked once a grant has considered it.
+        // A grant becomes outdated for two reasons. First, the memory of some connection or the
+        // queue of writers has changed, so `changes` differs. Second, this connection has
+        // transferred as many bytes as it holds, and may therefore hold more. The second reason
+        // cannot recur, because transferred bytes only grow. So it is not checked once a grant has
+        // considered it.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -125,9 +125,8 @@ impl Memory {
         }
     }
 
-    /// Returns whether the memory accounting has not changed since the last grant of `socket`. If
-    /// so, the grant is up to date, provided that the connection had transferred at least as many
-    /// bytes as it holds when it got the grant.
+    /// Returns whether the accounting has not changed since `socket` got its most recent grant. If
+    /// so, the grant is up to date, provided that [`Granted::is_final`] returns true.
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes

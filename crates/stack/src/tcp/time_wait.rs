@@ -47,9 +47,9 @@ pub(crate) struct TimeWait {
     /// All connections in TIME-WAIT. Invariant: the TIME-WAIT records in the list are in the order
     /// in which they end, except records with a timer of their own.
     pub(crate) list: List,
-    /// Latest end of TIME-WAIT among the records that the timer of the queue ends, since the queue
-    /// last contained no record; [`Instant::ZERO`] if it contains none. A record with an earlier
-    /// end gets a timer of its own.
+    /// Latest end of TIME-WAIT among the records that the timer of the queue ends; reset to
+    /// [`Instant::ZERO`] when the queue contains no record. A new record that ends before this time
+    /// gets a timer of its own.
     pub(crate) latest: Instant,
     /// Delay of the queue's timer: the timer expires this long after the end of the first record.
     pub(crate) delay: Duration,

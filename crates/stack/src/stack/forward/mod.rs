@@ -147,9 +147,8 @@ impl Stack {
         if let Some(place) = self.forwarding.of_listener(listener) {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
-            // The flow cache may contain destination addresses that are not addresses of this host,
-            // and for which the removed forwarder accepted packets. Such packets are no longer
-            // accepted.
+            // The flow cache may contain destination addresses that only the removed forwarder made
+            // valid. They are discarded, so that packets to them are no longer accepted.
             self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         }
     }

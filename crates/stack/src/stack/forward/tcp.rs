@@ -102,8 +102,9 @@ impl Stack {
     }
 
     /// Handles a SYN for the forwarder with this `listener`. Calls the hook of the forwarder,
-    /// unless the handshake of this flow is already deferred. In this case, a retransmission of the
-    /// SYN changes nothing, and a new attempt of the client replaces the stored SYN.
+    /// unless the handshake of this flow is already deferred. For a deferred handshake, a
+    /// retransmission of the SYN changes nothing, and the SYN of a new attempt replaces the stored
+    /// SYN.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(&flow) {

@@ -288,8 +288,9 @@ impl Stack {
             dispatched = step_effects!(self).dispatch(index, socket);
         }
         // A run that contains only one segment of this batch of frames, and none of earlier
-        // batches, is probably a request or a response. The segments of the flow in later batches
-        // would then not continue the run, so it ends here.
+        // batches, is probably a request or a response. The next segment of the flow then
+        // acknowledges the answer to this one, so it would not continue the run. Therefore the run
+        // ends here.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

@@ -131,8 +131,8 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // `self.coalesced` is `None` here. It is assigned only if a batch of ACKs begins: to
-            // assign the result in any case would write `None` to memory without need.
+            // `self.coalesced` is `None` here, and stays so unless `segment` begins an ACK batch.
+            // It is assigned only in that case, to save a write to memory.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;

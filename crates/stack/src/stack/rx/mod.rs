@@ -40,8 +40,8 @@ impl Stack {
         }
     }
 
-    /// Handles those frames of a batch that have no metadata. Their segments may be coalesced, and
-    /// then remain pending until [`flush_coalesced`](Self::flush_coalesced).
+    /// Handles consecutive frames of a batch, none of which has metadata. Their segments may be
+    /// coalesced, and then remain pending until [`flush_coalesced`](Self::flush_coalesced).
     #[inline(always)]
     pub(crate) fn handle_batch<'a>(
         &mut self,

@@ -25,7 +25,8 @@ use linerate_units::Instant;
 impl Stack {
     /// Updates the host after a step in which the state of a connection changed from `before` to
     /// `state`. Must be called after each step of a closed connection even if the state is
-    /// unchanged, because the step may have sent the last segment.
+    /// unchanged, because the step may have sent the final segment, after which the connection is
+    /// removed.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {

@@ -122,9 +122,8 @@ impl Stack {
 
     /// Removes and returns up to `most` bytes of received data. The result is empty only at the end
     /// of the stream, or if `most` is 0. On a link that shares its receive buffers, such as TAP
-    /// with offloads, the data is not copied. The result then keeps the memory of whole frames in
-    /// use, which may be up to twice the length of the result. On other links, the result is a
-    /// copy.
+    /// with offloads, the data is not copied. The result then keeps whole frames in memory, which
+    /// take up to twice as many bytes as the result. On other links, the result is a copy.
     ///
     /// # Errors
     /// The errors of [`Stack::tcp_read`].

@@ -41,7 +41,8 @@ impl Pending {
         self.len() < limit
     }
 
-    /// Removes a connection whose handshake has ended.
+    /// Removes a connection whose handshake has ended. If it was reset, it still counts towards the
+    /// limit for a minute.
     pub(crate) fn leave(&mut self, now: Instant, was_reset: bool) {
         self.waiting -= 1;
         if was_reset {

@@ -2,11 +2,11 @@
 //!
 //! With one configuration and path, the SYN-ACKs that answer SYNs with equal features differ only
 //! in sequence numbers and timestamps. Therefore the host keeps a template for each combination of
-//! features, called a form, and writes only these numbers for each SYN. Creating a connection for
-//! each SYN of a flood would take four times as long. The form is a copy of the SYN-ACK that a
-//! temporary connection sends. This connection is created from the part of the SYN that the cookie
-//! stores. The connection that the cookie later opens is created from the same part, so its options
-//! agree with the SYN-ACK that was sent.
+//! features, and writes only these numbers for each SYN. Creating a connection for each SYN of a
+//! flood would take four times as long. The template is a copy of the SYN-ACK that a temporary
+//! connection sends. This connection is created from the part of the SYN that the cookie stores.
+//! The connection that the cookie later opens is created from the same part, so its options agree
+//! with the SYN-ACK that was sent.
 
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;
@@ -48,8 +48,8 @@ pub(crate) struct SynAckForm {
 }
 
 impl SynAckForm {
-    /// Creates the form: the SYN-ACK that a connection with this configuration would send in answer
-    /// to `syn`. Returns `None` if the connection would send none.
+    /// Creates the template from the SYN-ACK that a connection with this configuration would send
+    /// in answer to `syn`. Returns `None` if the connection would send none.
     fn of(rules: &SharedConfig, path: Path, asked: &Asked<'_>, syn: &Segment<'_>) -> Option<Self> {
         let (now, mut field) = (Instant::ZERO, [0; 40]);
         let remembered = asked.kept.syn(syn, asked.is_accurate, &mut field);
@@ -87,18 +87,18 @@ impl SynAckForm {
     }
 }
 
-/// The cache of SYN-ACK forms, one for each combination of features.
+/// The cache of SYN-ACK templates, one for each combination of features.
 #[derive(Debug, Default)]
 pub(crate) struct SynAckForms {
-    /// The form for each combination of features; `None` until a SYN first needs it. The vector is
-    /// empty until the first cookie is sent.
+    /// The template for each combination of features; `None` until a SYN first needs it. The vector
+    /// is empty until the first cookie is sent.
     forms: Vec<Option<Box<SynAckForm>>>,
 }
 
 impl SynAckForms {
-    /// Returns the form of the SYN-ACK that answers `syn`. Reuses the cached form if it was made
-    /// for this configuration and path. Returns `None` if a connection with this configuration
-    /// would not answer `syn`.
+    /// Returns the template of the SYN-ACK that answers `syn`. Uses the cached template if it was
+    /// made for this configuration and path, and otherwise replaces it. Returns `None` if a
+    /// connection with this configuration would not answer `syn`.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
@@ -157,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// A SYN-ACK that is written from a cached [`SynAckForm`] equals the SYN-ACK that a
-        /// connection would send, even if other SYNs have filled the cache before.
+        /// A SYN-ACK that is written from a cached template equals the SYN-ACK that a connection
+        /// would send, even if other SYNs have filled the cache before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,

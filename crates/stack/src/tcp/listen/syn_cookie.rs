@@ -107,7 +107,7 @@ impl StoredSyn {
     }
 
     /// Returns a timestamp offset such that the low bits of the timestamp at `now` are the option
-    /// bits. The later connection uses `offset`, and this offset is at most 63 ms below it. So the
+    /// bits. The result is at most 63 ms below `offset`, which the later connection uses. So the
     /// timestamps of the connection are never earlier than that of the SYN-ACK.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
