@@ -1,5 +1,6 @@
 //! The timers of the services of a host. A service is any activity with a timer, such as DHCP,
-//! except a connection. Each service has one timer, which expires rarely.
+//! except a connection. Each service has one timer. These few timers expire rarely, so they are
+//! kept in an array and not in the timer wheel.
 
 use linerate_units::Instant;
 

@@ -299,8 +299,8 @@ impl Sockets {
     }
 
     /// Returns the connection with this handle, if it belongs to the application and is in full
-    /// form. The result is for reading only, because the caller does not dispatch: after a change,
-    /// the host would have to update timers and events.
+    /// form. The result is for reading only: the caller does not dispatch, so a change would leave
+    /// the timers and events of the host out of date.
     #[inline]
     pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {

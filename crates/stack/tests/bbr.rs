@@ -15,7 +15,7 @@ const fn ms(millis: u64) -> Duration {
 }
 
 /// Creates two hosts on a path of 20 Mbit/s with a round-trip time of 40 ms. The queue of the path
-/// holds as many bytes as it sends in 400 ms.
+/// holds as many bytes as the path carries in 400 ms.
 fn long_queue(congestion: CongestionName) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(20_000_000), queue: 1_000_000 };
     let network = Network { line: Some(line), ..Network::clean(ms(20)) };

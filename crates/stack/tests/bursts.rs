@@ -42,8 +42,8 @@ impl Hosts {
     }
 
     /// Creates two hosts with a connection. `offloads` are those of the client's link,
-    /// `send_buffer` is the size of the send buffers in bytes, and `count_packets` is set in the
-    /// configuration of both hosts.
+    /// `send_buffer` is the size of the send buffers in bytes, and `count_packets` is the value of
+    /// this setting of both hosts.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let rules = Config {
             send_buffer: send_buffer.into(),

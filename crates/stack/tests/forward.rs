@@ -254,7 +254,7 @@ fn a_closed_forwarder_takes_no_packets_and_keeps_its_connections() {
     assert_eq!(net.gateway.forward_statistics().deferred, 0);
     net.client.tcp_write(net.now, client, b"still").unwrap();
     net.carry();
-    // Without a listener, the gateway accepts no packets for addresses of other hosts. The
+    // The forwarder is closed, so the gateway accepts no packets for addresses of other hosts. The
     // destination of this connection is such an address, so its packets are counted as address
     // errors.
     assert_eq!(net.gateway.tcp_read(net.now, server, &mut [0; 8]), Err(Error::WouldBlock));

@@ -87,7 +87,8 @@ impl Hosts {
     }
 
     /// Advances the clock by two seconds, and runs the timers that expire. All of them must belong
-    /// to connections in full form, because compact connections have no timers.
+    /// to connections in full form, because keep-alive is off, so idle connections in compact form
+    /// have no timers.
     fn assert_only_full_connections_have_timers(&mut self) {
         self.now += Duration::from_secs(2);
         for host in &mut self.hosts {

@@ -450,8 +450,8 @@ fn groups_are_joined_on_one_interface() {
     }
     assert_eq!(network.receive(CENTER, member), [end("10.0.2.2:9")]);
 
-    // A sender may leave the interface for multicast packets open, or choose the second interface.
-    // An interface that does not exist is refused.
+    // A sender that chooses no interface for multicast packets sends them over the first. It can
+    // choose the second, but no interface that does not exist.
     for (chosen, interface) in [(None, 1), (Some(2), 2)] {
         network.stack(CENTER).udp_set_multicast_interface(member, chosen.unwrap_or(0)).unwrap();
         assert_eq!(network.stack(CENTER).udp_multicast_interface(member), Ok(chosen));

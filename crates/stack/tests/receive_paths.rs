@@ -1,7 +1,7 @@
 //! Differential test of the receive path. The first of two servers uses the flow cache, coalescing
 //! and the lookup prefetch, and the second parses every frame. Both receive the same frames and
 //! must behave equally. The frames include damaged ones, GRO runs that are split anywhere, and ACK
-//! batches, and the link may announce wrong next frames.
+//! batches, and the frames that the link announces may differ from those that arrive next.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -217,7 +217,7 @@ impl Scene {
         }
     }
 
-    /// Reads from all connections of the servers.
+    /// Reads all data of all connections of the servers by copying it.
     fn read(&mut self) {
         self.read_in(Access::Copied);
     }
@@ -822,8 +822,8 @@ proptest! {
     }
 }
 
-/// Possible answers to a SYN of the servers. Each has control bits, and a number that is added to
-/// the correct acknowledgement number.
+/// Possible answers to a SYN that the servers have sent. Each has control bits, and a number that
+/// is added to the correct acknowledgement number.
 const ANSWERS: [(u8, u8); 12] = [
     (0x12, 0),
     (0x12, 1),

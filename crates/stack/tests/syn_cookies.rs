@@ -298,9 +298,9 @@ fn a_cookie_expires_after_two_minutes() {
     let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
-    // A listener checks acknowledgements for cookies only if it has recently sent a cookie. It does
-    // so because of a new SYN. The late acknowledgement is therefore checked, and refused because
-    // its cookie is too old.
+    // A listener checks acknowledgements for cookies only if it has recently sent a cookie. The new
+    // SYN here makes it send one. The late acknowledgement is therefore checked, and refused
+    // because its cookie is too old.
     fill(&mut pair, 1);
     put(&mut pair, late);
     pair.run_for(Duration::from_millis(1));

@@ -389,8 +389,8 @@ fn a_reused_slot_does_not_change_the_timers() {
 }
 
 /// Several connections enter TIME-WAIT one after the other, and each must end after its own
-/// duration of TIME-WAIT. That of the third is shorter than those before it. The application
-/// releases the second connection only after all of them have entered TIME-WAIT.
+/// duration of TIME-WAIT. That of the third connection is shorter than those of the two before it.
+/// The application releases the second connection only after all five have entered TIME-WAIT.
 #[test]
 fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();

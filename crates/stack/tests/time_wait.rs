@@ -102,9 +102,9 @@ fn many_records_end_together() {
     assert_eq!(left, []);
 }
 
-/// The connections at the head of the queue have their own timers, since the application holds
-/// their handles, and they end late. A record behind them in the queue must nevertheless end on
-/// time.
+/// The connections at the head of the queue end much later than the record behind them. They have
+/// their own timers, because the application holds their handles. The record must nevertheless end
+/// on time.
 #[test]
 fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
@@ -151,8 +151,8 @@ fn held_connections_cause_no_repeated_expiries() {
 
 /// Creates a record of TIME-WAIT that has just ended, and behind it in the queue forty connections
 /// whose handles the application holds. If `is_another_behind` is true, a second record is behind
-/// them. Then runs `timers` timers. In each, the queue skips some of the forty connections by
-/// moving them to its end.
+/// them. Then lets the timer of the queue expire `timers` times. Each time, the queue skips some of
+/// the forty connections by moving them to its end.
 fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);

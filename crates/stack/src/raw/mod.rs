@@ -61,7 +61,7 @@ pub(crate) struct RawSocket {
     pub(crate) received: PacketQueue<RawPacket>,
     /// The send queue: complete IP packets.
     pub(crate) to_send: PacketQueue<()>,
-    /// The egress of the first packet in the send queue.
+    /// The egress of the first packet in the send queue: an interface, or this host itself.
     pub(crate) egress: Egress,
     /// Whether the application waits for room in the send queue: a packet did not fit, and
     /// [`RawEvent::Writable`](crate::RawEvent::Writable) was not reported since.

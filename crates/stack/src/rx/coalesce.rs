@@ -89,7 +89,7 @@ impl NextAcks {
         }
     }
 
-    /// Creates the value for an acknowledgement without an IP header: `bytes` is its TCP segment.
+    /// Creates the value for an acknowledgement of which only the TCP segment `bytes` is known.
     /// Without the IP header, the headers of a next acknowledgement cannot be predicted, so no
     /// acknowledgement is added to the batch after this one.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {

@@ -30,8 +30,8 @@ impl Stack {
     /// interface also gets a link-local address (RFC 4291 §2.1). [`Event::Addresses`] reports the
     /// change.
     ///
-    /// Listeners and UDP sockets can still be bound to an address that was removed. If the address
-    /// is added again, they receive again.
+    /// Listeners and UDP sockets stay bound to an address that is removed. When the address is
+    /// added again, they receive packets to it.
     ///
     /// # Errors
     /// [`Error::UnusableAddress`] for a multicast, broadcast, loopback, unspecified or IPv4-mapped

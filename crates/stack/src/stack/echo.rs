@@ -96,8 +96,8 @@ impl Stack {
         }
     }
 
-    /// Records the path MTU that a router reports about an echo request or reply. A report is
-    /// ignored unless this host has recently sent the quoted message, because it may be forged.
+    /// Records the path MTU that a router reports about an echo request or reply, if this host has
+    /// recently sent the quoted message. Other reports may be forged, and are ignored.
     pub(crate) fn note_echo_mtu(&mut self, now: Instant, report: &Report<'_>) {
         let destination = report.destination();
         let is_known = match (report.echo_request(), report.echo_reply()) {

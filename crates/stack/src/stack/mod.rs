@@ -458,8 +458,8 @@ impl Stack {
         }
     }
 
-    /// Advances the clock of the host to `now`. An earlier time than the current one has no effect,
-    /// because the timestamps of a link may go back.
+    /// Advances the clock of the host to `now`. A time before the current one has no effect: the
+    /// timestamps of a link may go back, but the clock must not.
     #[inline]
     pub(crate) fn advance_clock(&mut self, now: Instant) {
         self.now = self.now.max(now);

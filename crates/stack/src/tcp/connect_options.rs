@@ -6,8 +6,8 @@ use linerate_tcp::Config;
 /// Options for opening a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectOptions {
-    /// Local address and port; `None` lets the host choose both. In a given socket address, an
-    /// unspecified address or port zero is chosen by the host as well.
+    /// Local address and port; `None` lets the host choose both. The host also chooses an address
+    /// that is unspecified, and a port that is zero.
     pub local: Option<SocketAddr>,
     /// Configuration of the connection; `None` for the default configuration of the host.
     pub config: Option<Config>,

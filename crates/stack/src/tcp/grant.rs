@@ -24,7 +24,7 @@ impl Granted {
 }
 
 /// Flags that say which buffers of a connection use memory of the buffer pool. The flags are only
-/// hints, because a buffer may have been reallocated since they were set.
+/// hints: a buffer that was reallocated since a flag was set no longer uses memory of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PooledBuffers {
     pub(crate) to_send: bool,

@@ -74,7 +74,7 @@ pub(crate) struct TcpSocket {
     /// Maximum size in bytes of a segment, including its TCP header, that the MTU of the
     /// connection's link and route permits.
     pub(crate) room: u32,
-    /// The egress of the connection's segments.
+    /// The egress of the connection's segments: an interface, or this host itself.
     pub(crate) egress: Egress,
     /// The TCP state of the connection at the most recent dispatch.
     pub(crate) state: State,

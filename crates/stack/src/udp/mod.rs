@@ -107,7 +107,7 @@ pub(crate) struct UdpSocket {
     pub(crate) received: PacketQueue<SocketAddr>,
     /// The send queue: complete IP packets.
     pub(crate) to_send: PacketQueue<()>,
-    /// The egress of the first packet in the send queue.
+    /// The egress of the first packet in the send queue: an interface, or this host itself.
     pub(crate) egress: Egress,
     /// The number of the interface over which datagrams to multicast groups leave; `None` if the
     /// application has chosen no interface.

@@ -3,8 +3,8 @@
 //!
 //! Goodput is counted in bytes over virtual time. The host has a turn each millisecond, in which it
 //! receives and sends up to 64 frames. An attack sends 32 frames in each turn. Memory means all
-//! memory that the process has allocated. This includes parts of the test itself, which cannot be
-//! counted separately. The tests of this program therefore run one at a time.
+//! memory that the process has allocated, including that of the test itself. Because all tests of
+//! this program share the process, they run one at a time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 #![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]

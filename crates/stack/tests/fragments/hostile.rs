@@ -90,8 +90,8 @@ fn a_first_fragment_without_all_headers_is_reported() {
     assert_eq!(quote.bytes(), segment.packet(hosts));
 }
 
-/// RFC 8200 §4.5, RFC 1122 §3.3.2: if the reassembly of a datagram times out, the source gets an
-/// ICMP "time exceeded" error. The condition is that the first fragment has arrived.
+/// RFC 8200 §4.5, RFC 1122 §3.3.2: if the reassembly of a datagram times out after its first
+/// fragment has arrived, the source gets an ICMP "time exceeded" error.
 #[test]
 fn the_source_is_told_after_a_minute_if_the_first_fragment_is_there() {
     for hosts in VERSIONS {

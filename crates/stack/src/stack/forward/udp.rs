@@ -141,8 +141,8 @@ impl Stack {
     }
 
     /// Restarts the idle time of a forwarded UDP flow, because its socket has received a datagram,
-    /// or has sent one if `is_answer` is true. Does nothing if the socket at `index` belongs to no
-    /// forwarded flow.
+    /// or, if `is_answer` is true, has sent one. Does nothing if the socket at `index` belongs to
+    /// no forwarded flow.
     #[inline]
     pub(crate) fn note_datagram(&mut self, index: u32, is_answer: bool) {
         if let Some(socket) = self.sockets.udp_at(index)

@@ -219,8 +219,8 @@ impl Stack {
     }
 
     /// Handles a SYN for a listener. Drops the SYN if the accept queue is full. Otherwise answers
-    /// it with a SYN cookie if the listener currently sends cookies, or else stores it as a
-    /// half-open connection.
+    /// it with a SYN cookie if the listener currently sends cookies, or else creates a connection:
+    /// a half-open one, or one that Fast Open opens at once.
     pub(crate) fn handle_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         if !self.has_accept_room(index) {
             self.count_overflow(index);

@@ -80,9 +80,9 @@ impl Stack {
         }
     }
 
-    /// Looks up the flows of all frames of the batch that the link has announced, and prefetches
-    /// the memory of their connections. Returns false, without any lookup, if all frames belong to
-    /// one flow.
+    /// Looks up the flows of all frames that the link has shown in advance, and prefetches the
+    /// memory of their connections. Returns false, without any lookup, if all frames belong to one
+    /// flow.
     #[inline(never)]
     fn look_up_announced(&mut self) -> bool {
         let sockets = &self.sockets;

@@ -46,9 +46,9 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
-    /// Performs `write`, a write of any kind, and returns the number of bytes that it has written.
-    /// `is_refused` takes this number, and returns whether the application must wait until it can
-    /// write more.
+    /// Calls `write`, which adds data to the send buffer by any method, and returns the number of
+    /// bytes added. `is_refused` takes this number, and returns whether the application must wait
+    /// until it can write more.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
@@ -98,8 +98,8 @@ impl Stack {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
-    /// Performs `read`, a read of any kind, and returns its result. `wants_some` says whether the
-    /// application requests at least one byte.
+    /// Calls `read`, which reads received data by any method, and returns its result. `wants_some`
+    /// says whether the application requests at least one byte.
     #[inline]
     pub(super) fn read_by<R>(
         &mut self,

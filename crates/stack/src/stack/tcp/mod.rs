@@ -107,10 +107,9 @@ impl Stack {
     /// Removes a connection from all tables and queues. If an application still owns the
     /// connection, the socket itself remains, with its unread data.
     ///
-    /// The timer of the connection stays armed, because slots are reused soon. When the timer
-    /// expires, the slot is empty or contains another connection, which then checks its own
-    /// deadline. Usually the deadline of that connection is not earlier than this timer, so it
-    /// needs no timer of its own.
+    /// The timer of the connection stays armed, because another connection soon reuses the slot.
+    /// The deadline of that connection is usually later, so it needs no timer of its own: it checks
+    /// its deadline when this timer expires.
     pub(crate) fn retire(&mut self, index: u32) {
         if !self.end_record(index) {
             self.retire_full(index);

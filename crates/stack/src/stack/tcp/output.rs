@@ -13,7 +13,7 @@ use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 
 /// The component that completes the checksum of a segment: the host, or the link by its offloads.
-/// If it is the link, the link may also split GSO frames.
+/// If it is the link, a frame may also be a GSO frame, which the link splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompletedBy {
     Host,

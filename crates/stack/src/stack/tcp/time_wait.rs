@@ -89,9 +89,10 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer expires no later than the deadline of a connection. This can be the
-    /// timer of the connection or, if the connection is an orphan in TIME-WAIT, the timer of the
-    /// queue. Panics if there is no such timer.
+    /// Checks that a timer is armed for the deadline of a connection. This is the timer of the
+    /// connection, or, if the connection is an orphan in TIME-WAIT, the timer of the queue. The
+    /// timer of the queue may expire later than the deadline by the delay of the queue. Panics if
+    /// there is no such timer.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

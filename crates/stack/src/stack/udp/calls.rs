@@ -81,7 +81,7 @@ impl Stack {
     /// Sends a datagram to the peer of a connected socket.
     ///
     /// # Errors
-    /// [`Error::NotConnected`], an ICMP error that has arrived since the last call, or an error of
+    /// [`Error::NotConnected`], an ICMP error about a datagram that was sent before, or an error of
     /// [`Stack::udp_send_to`].
     pub fn udp_send(&mut self, now: Instant, handle: UdpHandle, data: &[u8]) -> Result<(), Error> {
         let (_, socket) = self.sockets.udp_mut(handle)?;

@@ -19,7 +19,7 @@ const RESET_LIFETIME: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Number of Fast Open connections whose handshake is in progress (PendingFastOpenRequests, RFC
-    /// 7413 §4.2), without reset connections.
+    /// 7413 §4.2). Connections that were reset are not included.
     pub(crate) waiting: usize,
     /// The times until which the reset connections count towards the limit, earliest first.
     ///

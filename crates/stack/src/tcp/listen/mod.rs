@@ -52,8 +52,8 @@ pub struct ListenStatistics {
     pub cookies_sent: u64,
     /// Number of connections that were opened by an acknowledgement with a valid SYN cookie.
     pub cookies_taken: u64,
-    /// Number of acknowledgements that belong to no connection and contain no valid SYN cookie,
-    /// although cookies sent recently could still be valid. Their cookies were forged or had
+    /// Number of acknowledgements without a connection that contained no valid SYN cookie, at a
+    /// time when a recently sent cookie could still be valid. Their cookies were forged or had
     /// expired.
     pub cookies_refused: u64,
     /// Number of acknowledgements that were refused because their SYN cookie had already been used.
