@@ -1,6 +1,6 @@
-//! Tests of the limit of buffer memory. If memory becomes scarce, the host takes unused memory and
-//! out-of-order data from the connections that hold the most. The invariants of the host, which
-//! include this limit, are checked after every step.
+//! Tests of the limit of buffer memory. If memory becomes scarce, the host takes unused memory back
+//! from the connections that hold the most, and drops their out-of-order data. The invariants of
+//! the host, which include this limit, are checked after every step.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

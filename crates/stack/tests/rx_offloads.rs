@@ -97,8 +97,8 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // If the application has read `DATA` bytes, the advertised window is larger by this number. The
-    // window is a multiple of 2^(window scale) bytes, so the difference may deviate by less than
-    // 128 bytes.
+    // If the application has read the `DATA` bytes, the advertised window is larger by this number
+    // than if it has not. The window is a multiple of 2^(window scale) bytes, so the difference may
+    // deviate by less than 128 bytes.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

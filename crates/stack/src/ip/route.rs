@@ -174,7 +174,7 @@ const fn version(address: IpAddr) -> usize {
     address.is_ipv6() as usize
 }
 
-/// Returns the key of the routes to these destinations.
+/// Returns the key in the routing table of the routes to `destination`.
 fn key(destination: IpCidr) -> (u8, IpAddr) {
     (destination.prefix_length(), destination.network())
 }

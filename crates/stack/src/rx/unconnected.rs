@@ -27,8 +27,8 @@ const LARGEST: usize = 1_536;
 #[derive(Debug)]
 pub(crate) struct Unconnected {
     /// Number of segments without a connection that count towards the limit [`A_TURN`]: the waiting
-    /// segments that the last call of [`begin_turn`](Self::begin_turn) admitted, and the segments
-    /// that were handled at their arrival since. Invariant: at most [`A_TURN`].
+    /// segments that the most recent call of [`begin_turn`](Self::begin_turn) admitted, and the
+    /// segments that were handled at their arrival since that call. Invariant: at most [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
     arrived: u64,

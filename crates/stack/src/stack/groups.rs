@@ -278,8 +278,8 @@ impl Stack {
         match mld::parse(arrived.payload) {
             Ok(Some(GroupMessage::Query(query))) => {
                 self.counted.groups.in_messages += 1;
-                // A valid query has a link-local source, a hop limit of 1 and a Router Alert option
-                // in a Hop-by-Hop Options header (RFC 3810 §6.2).
+                // A valid MLD query has a link-local source, a hop limit of 1 and a Router Alert
+                // option in a Hop-by-Hop Options header (RFC 3810 §6.2).
                 let packet = Ipv6Packet::parse(arrived.bytes);
                 let is_alert = packet.is_ok_and(|packet| {
                     packet.header.next_header == Protocol::HOP_BY_HOP

@@ -57,9 +57,9 @@ pub(crate) enum Dispatched {
 }
 
 impl StepEffects<'_> {
-    /// Handles the usual effects of a step of the connection at `index`. If there are other
-    /// effects, does nothing and returns [`Dispatched::Partly`], so that the slow path handles all
-    /// effects.
+    /// Handles the effects of a step of the connection at `index`. If the step has changed memory
+    /// or the TCP state, or caused a path event, does nothing and returns [`Dispatched::Partly`],
+    /// so that the slow path handles all effects.
     #[inline(always)]
     pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
         if socket.changes_memory(self.memory)

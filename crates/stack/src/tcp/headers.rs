@@ -19,8 +19,8 @@ const PORTS: usize = 4;
 /// Length of the longest template in bytes, which is the IPv6 template.
 const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN in bytes. A new template contains the length fields of a SYN, because the first
-/// segment of a connection is nearly always a SYN. They then need no change.
+/// Length of a SYN in bytes. The length fields of a new template are those of a SYN. They need no
+/// change for the first segment, which is nearly always a SYN.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 

@@ -26,8 +26,8 @@ impl IsnGenerator {
 
     /// Returns the initial sequence number of a connection: M + F(localip, localport, remoteip,
     /// remoteport, secretkey), where M is a clock with a tick of 4 µs. The numbers of one
-    /// four-tuple increase with time, so that a new incarnation does not accept old segments. These
-    /// numbers reveal nothing about the numbers of other four-tuples.
+    /// four-tuple increase with time, so that a new incarnation of the connection does not accept
+    /// old segments. These numbers reveal nothing about the numbers of other four-tuples.
     //= rfc6528#3
     pub(crate) fn sequence(&self, now: Instant, flow: &Flow) -> SeqNum {
         let (one, other) = self.sequence.keys();

@@ -42,8 +42,8 @@ pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 /// limit is the free part of the budget, divided by this number.
 const PART: usize = 16;
 
-/// Maximum number of connections of one class that the host makes return memory in one pass over
-/// the classes.
+/// Maximum number of connections of each class from which the host takes memory back in one pass
+/// over the classes.
 pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
 /// Maximum number of connections in full form that have never held buffer memory.

@@ -18,7 +18,7 @@ pub struct UdpOptions {
     /// Maximum size of the send queue in bytes. Datagrams that do not fit are refused. Each
     /// datagram counts as its data plus 92 bytes over IPv4, and plus 112 bytes over IPv6. An empty
     /// datagram always fits into an empty queue. A datagram that would not fit even into an empty
-    /// queue is refused by [`Error::MessageTooLong`].
+    /// queue is refused with [`Error::MessageTooLong`].
     pub send_bytes: usize,
     /// Whether the socket may send to broadcast addresses.
     pub broadcast: bool,
@@ -44,11 +44,11 @@ pub struct UdpOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fragmentation {
-    /// The host sends a datagram that exceeds the path MTU in fragments. All other IPv4 datagrams
-    /// have DF set, so that routers report a smaller path MTU. This is `IP_PMTUDISC_WANT` of Linux.
+    /// A datagram that exceeds the path MTU is sent in fragments. All other IPv4 datagrams have DF
+    /// set, so that routers report a smaller path MTU. This is `IP_PMTUDISC_WANT` of Linux.
     #[default]
     AsNeeded,
-    /// The host refuses a datagram that exceeds the path MTU by [`Error::MessageTooLong`], which
+    /// A datagram that exceeds the path MTU is refused with [`Error::MessageTooLong`], which
     /// contains the largest size that fits. If a router reports a smaller path MTU, the next call
     /// on the socket returns this error. This is `IP_PMTUDISC_DO` of Linux.
     Never,

@@ -87,8 +87,8 @@ impl Stack {
         Some(ForwardEvent::Deferred(handle, opening))
     }
 
-    /// Returns the index of the listener of the forwarder that handles `segment`, which has no
-    /// connection; `None` if no forwarder matches.
+    /// Finds the forwarder for `segment`, which belongs to no connection, and returns the index of
+    /// its listener; `None` if no forwarder matches.
     pub(crate) fn forwarder_for(
         &self,
         arrived: &Arrived<'_>,

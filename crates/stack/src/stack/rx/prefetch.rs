@@ -51,7 +51,8 @@ impl Stack {
         if let (Some(flow), Some(_)) = (flow, before) {
             // The host trusts addresses in the flow cache without checking them. These addresses
             // need no check: the prefetch has found a connection with them, and they were checked
-            // when it was opened. Connections of the host with itself are not found.
+            // when it was opened. The prefetch does not find connections of the host with itself,
+            // whose addresses are invalid in a frame from the link.
             self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));

@@ -73,7 +73,7 @@ impl Stack {
         let frames = self.interface.frames;
         let is_known = matches!(next_hop, NextHop::Mac(_));
         // The link cannot complete the checksum of a packet that waits for address resolution,
-        // because the packet is queued without its metadata.
+        // because the packet is queued without its metadata. So the host completes it.
         let is_offloaded = is_known && self.interface.capabilities.offloads.checksums;
         let completed_by = if is_offloaded { CompletedBy::Link } else { CompletedBy::Host };
         let room = frame.len().min(frames.room);

@@ -144,9 +144,9 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
-        // The send queue also limits the size of a datagram. For a datagram that does not fit even
-        // into an empty queue, the result must not be `WouldBlock`. The application would wait
-        // forever for the event that the queue has room.
+        // The send queue also limits the size of a datagram. A datagram that does not fit even into
+        // an empty queue must be refused with `MessageTooLong`. After `WouldBlock`, the application
+        // would wait forever for room in the queue.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
         let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);

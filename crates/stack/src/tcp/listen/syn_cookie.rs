@@ -261,8 +261,8 @@ impl SynCookieIssuer {
         self.hasher(period).hash(&key[..length])
     }
 
-    /// Returns the keyed hash of a period. Derives the key of the period only once, so that each
-    /// cookie costs one hash in place of three.
+    /// Returns the keyed hash of a period. The key of the period is derived only once, by two
+    /// hashes. Each cookie then costs only one hash.
     fn hasher(&mut self, period: u64) -> SipHasher24 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();
