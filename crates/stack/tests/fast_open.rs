@@ -135,7 +135,7 @@ fn with_options(
     packet
 }
 
-/// A fixed Fast Open key that a test gives to servers.
+/// The Fast Open key of two servers that share one key.
 const STOLEN_KEY: [u8; 16] = [9; 16];
 
 /// Returns the server's cookie for the address of `source`. To get it, sends a SYN that requests a

@@ -126,7 +126,7 @@ impl Stack {
         self.change_sources(now, handle, group.into(), source, change)
     }
 
-    /// Admits datagrams from `source` again, which [`Stack::udp_block_source`] has blocked.
+    /// Ends the blocking of datagrams from `source` by [`Stack::udp_block_source`].
     ///
     /// # Errors
     /// [`Error::NotJoined`] if the source is not blocked.

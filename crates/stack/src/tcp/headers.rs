@@ -351,7 +351,7 @@ impl Headers {
 pub(crate) struct HostHeaders {
     hosts: Hosts,
     headers: Headers,
-    /// Offset of the timestamp clock between these hosts (RFC 7323 §5.4).
+    /// Offset of the timestamp clock of connections between these hosts (RFC 7323 §5.4).
     timestamp_offset: u32,
     /// Generation of routes and neighbours at which the MAC addresses in `headers` were resolved,
     /// or [`UNRESOLVED`].
@@ -376,7 +376,7 @@ impl HostHeaders {
         Self { next_hop_generation: UNRESOLVED, ..*self }
     }
 
-    /// Returns the offset of the timestamp clock between the two hosts.
+    /// Returns the offset of the timestamp clock of connections between the two hosts.
     pub(crate) const fn timestamp_offset(&self) -> u32 {
         self.timestamp_offset
     }

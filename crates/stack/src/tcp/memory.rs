@@ -66,7 +66,7 @@ pub(crate) struct Memory {
     /// Connections whose application waits for memory to write, in the order in which they began to
     /// wait. Invariant: while this list is not empty, less memory than the smallest buffer is free.
     waiting: List,
-    /// Whether memory was short when the host last checked this.
+    /// Whether memory was short at the host's most recent check.
     pub(crate) was_short: bool,
     /// Number of changes to `held` and `waiting`. A memory grant is valid until this number
     /// changes.

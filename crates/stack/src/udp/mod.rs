@@ -80,10 +80,10 @@ impl Default for UdpOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedSegments {
-    /// The total size of all datagrams in bytes.
+    /// The number of data bytes in all datagrams together.
     pub length: usize,
-    /// The size of each datagram in bytes, except the final datagram, which may be shorter. Zero if
-    /// the only received datagram is empty.
+    /// The number of data bytes in each datagram, except the final datagram, which may be shorter.
+    /// Zero if the only received datagram is empty.
     pub segment: usize,
     /// The address and port of the sender.
     pub from: SocketAddr,
