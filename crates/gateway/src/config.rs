@@ -55,7 +55,8 @@ pub struct GatewayConfig {
     pub buffer_bytes: usize,
     /// Configuration of TCP towards the clients.
     pub tcp: Config,
-    /// Maximum time that connections have to finish after a request to stop. Then they are reset.
+    /// Maximum time for which connections may continue after a request to stop. Then they are
+    /// reset.
     pub drain: Duration,
 }
 
@@ -98,15 +99,15 @@ impl Default for GatewayConfig {
             udp_flows: 4_096,
             buffer_bytes: 256 << 20,
             tcp: Config {
-                // Nagle's algorithm is off. The client or the server may already have delayed small
-                // segments by its own, and the gateway would delay the relayed data a second time.
+                // Nagle's algorithm is off. The client or the server may already delay small
+                // segments by this algorithm, and the gateway would delay their data a second time.
                 no_delay: true,
                 // Keep-alive removes the flow of a client that has disappeared.
                 keep_alive: Some(KeepAlive::default()),
                 // The round-trip time to clients is short, so these sizes suffice. A larger send
-                // buffer would only exceed the processor's cache. With a smaller receive buffer,
-                // eight uploads at a time would take half as much processor time again, because
-                // their clients would wait for room in it, and be woken, more often.
+                // buffer would only exceed the processor's cache. A smaller receive buffer would be
+                // full more often, and the clients would have to wait and be woken. For eight
+                // simultaneous uploads, this would increase the processor time by half.
                 send_buffer: BufferSize::Tuned { initial: 16 << 10, most: 1 << 20 },
                 receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 4 << 20 },
                 ..Config::modern()

@@ -141,10 +141,9 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // New slots start with the generations that these slots have had. An event of an ended
-            // flow could then be taken for an event of a new flow. This cannot happen: such an
-            // event comes from the most recent wait, and all events of a wait are handled before
-            // new flows are inserted.
+            // New slots begin with generation zero, so a new flow can get the index and the
+            // generation of an ended flow. Their events are not confused nevertheless, because all
+            // events of a wait are handled before new flows are inserted.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }

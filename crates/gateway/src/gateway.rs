@@ -208,8 +208,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Waits for events, and handles the events of the kernel's sockets. Returns true if an
-    /// immediate end was requested.
+    /// Waits for events until `deadline` or until a turn is due, and handles the events of the
+    /// kernel's sockets. Returns true if an immediate end was requested.
     fn wait(&mut self, turn: &Turn, deadline: Instant) -> Result<bool, GatewayError> {
         let stack = self.host.stack();
         let is_busy = turn.more

@@ -3,11 +3,11 @@
 //! the same machine, its own work is part of this time. Without a limit, a flood of new flows would
 //! starve the existing flows.
 //!
-//! While the gateway is saturated, new flows get an eighth of the time. During a flood, they get a
-//! smaller share. A flood differs from a busy client in the outcome of its flows: most are useless,
-//! because the client completes no handshake, or the destination refuses. The smaller share applies
-//! even if the gateway is idle otherwise, because new flows also take time from the kernel and from
-//! other programs.
+//! While the gateway is saturated, because its turns cannot process all frames, new flows get an
+//! eighth of the time. During a flood, they get a smaller share. A flood differs from a busy client
+//! in the outcome of its flows. Most of them are useless: the client completes no handshake, or the
+//! destination refuses or does not answer. The smaller share applies even if the gateway is idle
+//! otherwise, because new flows also take time from the kernel and from other programs.
 
 use linerate_units::{Duration, Instant};
 
@@ -20,10 +20,11 @@ const BURST: Duration = Duration::from_millis(5);
 /// Minimum of accumulated time at which a turn handles new flows while they are limited. With less,
 /// new flows wait until this time has accumulated.
 const LEAST: Duration = Duration::from_micros(100);
-/// Number of recorded outcomes at which both counts are halved, so that old outcomes count less
-/// than recent ones.
+/// Number of recorded outcomes at which the counts of useful and useless flows are halved, so that
+/// old outcomes count less than recent ones.
 const OUTCOMES: u32 = 256;
-/// Time after which both counts are halved, even if they are below [`OUTCOMES`] together.
+/// Time after which the counts of useful and useless flows are halved, even if they are below
+/// [`OUTCOMES`] together.
 const MEMORY: Duration = Duration::from_secs(1);
 
 /// The limit on the time for new flows, and the outcomes of recent flows, which show whether there
@@ -34,7 +35,7 @@ pub(crate) struct Pace {
     left: Duration,
     /// Time of the most recent increase of `left`.
     earned: Instant,
-    /// Time at which the outcomes were most recently halved.
+    /// Time at which `useful` and `useless` were most recently halved.
     halved: Instant,
     useful: u32,
     useless: u32,
@@ -52,8 +53,8 @@ impl Pace {
         self.limit_outcomes();
     }
 
-    /// Records a useless flow: its client has completed no handshake, or its destination has
-    /// refused it.
+    /// Records a useless flow: its client has not completed the handshake, or its destination has
+    /// refused it or has not answered.
     pub(crate) const fn note_useless(&mut self) {
         self.useless += 1;
         self.limit_outcomes();
@@ -80,7 +81,7 @@ impl Pace {
     }
 
     /// Returns the maximum time that new flows may take in the turn at `now`; `None` if they have
-    /// to wait.
+    /// to wait. They are limited only if `is_saturated` is true or the outcomes show a flood.
     pub(crate) fn begin(&mut self, now: Instant, is_saturated: bool) -> Option<Duration> {
         let earned = now.since(self.earned) / self.share();
         self.earned = now;

@@ -1,7 +1,7 @@
 //! Values that carry their unit: points in time and spans, bit rates, amounts of bytes.
 //!
 //! Nothing in this crate concerns packets or the operating system. Arithmetic saturates instead of
-//! wrapping, so a deadline computed from hostile input is late and never in the past.
+//! wrapping. A deadline computed from hostile input can thus be too late, but never in the past.
 //!
 //! ```
 //! use linerate_units::{Bytes, Duration, Instant, Rate};

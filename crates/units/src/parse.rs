@@ -34,8 +34,8 @@ pub enum ParseUnitError {
     },
 }
 
-/// A unit that can be parsed: its name, and its suffixes, each with the number of the unit's
-/// smallest steps that it stands for.
+/// A unit that can be parsed: its name and its suffixes. Each suffix stands for a number of the
+/// unit's smallest steps, such as `us` for 1,000 nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Scale {
     pub(crate) unit: &'static str,
