@@ -6,7 +6,7 @@ use linerate_units::Duration;
 
 /// A host under test, with its link and its clock. Times count from the start of the script.
 pub(crate) trait Machine {
-    /// Maximum time to wait for an event to which the script gives any time (`*`).
+    /// Maximum time to wait for an event that may happen at any time (`*` in the script).
     const MAX_WAIT: Duration;
     /// Whether the host's timers may fire late by a fraction of their duration. If so, the
     /// tolerance for the time of an event grows with the time since the previous event.
@@ -29,7 +29,9 @@ pub(crate) trait Machine {
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError>;
 
     /// Starts a system call. A socket that the call creates gets the number `name`. Returns the
-    /// result, or `None` if the call has not returned yet. Only one call can be in progress.
+    /// result, or `None` if the call has not returned yet. `may_wait` is true if the script gives
+    /// the call a return time; the result can then be left to [`Machine::finish`]. Only one call
+    /// can be in progress.
     fn begin(
         &mut self,
         call: &Call,
@@ -83,7 +85,8 @@ impl Answer {
         Self { result: Ok(value), output: Output::Nothing }
     }
 
-    /// Returns the result of a call that returns the number `count`.
+    /// Returns the result of a call that returns the number `count` and stores `output` in its
+    /// arguments.
     pub(crate) fn of_count(count: usize, output: Output) -> Self {
         Self { result: Ok(i64::try_from(count).unwrap_or(i64::MAX)), output }
     }

@@ -11,13 +11,12 @@ pub(crate) struct Captured {
     /// Time at which the host sent the packet, since the start of the script.
     pub(crate) at: linerate_units::Duration,
     pub(crate) bytes: Vec<u8>,
-    /// The encoding on a serial line; `None` on a link without one.
+    /// The encoding of the packet on a serial line; `None` on any other link.
     pub(crate) line: Option<LineMark>,
 }
 
 /// Maximum number of packets from the host that wait for comparison with the script. Packets beyond
-/// this number are dropped. That changes no verdict, because a script that expects so few of the
-/// host's packets has already failed.
+/// this number are dropped. Only a script that expects more packets than that could notice.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
 /// TCP option kind of experiments (RFC 4727).

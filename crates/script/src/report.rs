@@ -46,7 +46,7 @@ pub struct Traced {
 pub enum Verdict {
     /// The host behaved as the script expects.
     Passed,
-    /// The host behaved differently from the script. Holds the first difference.
+    /// The host behaved differently from the script. The value describes the first difference.
     Failed(Deviation),
     /// The script needs a feature that the host lacks.
     Refused {

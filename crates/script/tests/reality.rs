@@ -50,8 +50,8 @@ fn run_short_scripts(family: Family) -> (usize, String) {
             continue;
         }
         let report = run_on_kernel(&file.script, &options).unwrap();
-        // The kernel gives IPv6 no interface with an MTU below 1,280 bytes. Scripts with such an
-        // MTU are refused at line 1, and are skipped here.
+        // The kernel disables IPv6 on an interface with an MTU below 1,280 bytes. A script with
+        // such an MTU is refused at line 1, and is skipped here.
         if family == Family::Ipv6 && matches!(report.verdict, Verdict::Refused { line: 1, .. }) {
             continue;
         }

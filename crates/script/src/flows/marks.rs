@@ -38,8 +38,8 @@ pub(super) struct LearntMarks {
 
 impl LearntMarks {
     /// Returns the IP header fields of a packet from the host, limited to the fields that a script
-    /// can specify. The flow label and the identification are replaced by their names in the
-    /// script.
+    /// can specify, and its encoding `line` on a serial line. The flow label and the identification
+    /// are replaced by their names in the script.
     pub(super) fn of_packet(
         &mut self,
         packet: &ParsedPacket<'_>,

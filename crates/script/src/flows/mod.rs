@@ -13,8 +13,8 @@ use marks::LearntMarks;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Initial sequence number of the script's peers on the wire. It is close to 2^32, so that sequence
-/// numbers wrap around after 2,000 bytes, and each script tests that.
+/// Initial sequence number of the script's peers on the wire. It is 2,000 below the largest number,
+/// so that sequence numbers wrap around in every script that sends more data.
 const PEER_BEGIN: u32 = u32::MAX - 2_000;
 /// Port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
@@ -66,8 +66,8 @@ struct Flow {
     local: Option<Origin>,
     remote: Option<Origin>,
     /// Initial sequence number of a SYN that the peer sent on this connection after it was
-    /// established. It applies once the host answers with a SYN of its own. `None` if no such SYN
-    /// is unanswered.
+    /// established. It replaces `remote` when the host answers with a SYN of its own. `None` if no
+    /// such SYN is unanswered.
     offered: Option<Origin>,
     /// TSvals that the host has sent. The key of each is the value by which the script refers to
     /// it.
@@ -380,8 +380,8 @@ impl Flow {
     }
 
     /// Converts a TSecr of the script to the TSecr on the wire: the host's TSval that the script
-    /// calls `echo`. If no packet of the host had a TSval with this name, it is extrapolated from
-    /// the first one that had a name.
+    /// calls `echo`. If no TSval of the host has this name, it is extrapolated from the first TSval
+    /// that has a name.
     fn echo_to_live(&self, echo: u32) -> u32 {
         match (self.timestamps.get(&echo), self.first_timestamp) {
             (Some(live), _) => *live,

@@ -6,8 +6,9 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Compares the result of a call with the result that the script expects. If they differ, the error
-/// contains a description of the difference, and the actual result as text.
+/// Compares the result of a call with the result that the script expects. Timestamps in control
+/// messages may differ by `tolerance`. If the results differ, the error contains a description of
+/// the difference, and the actual result as text.
 pub(super) fn compare(
     event: &CallEvent,
     answer: &Answer,

@@ -22,8 +22,8 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Executes a call. Returns `None` if the call must wait. The caller then repeats this attempt
-    /// after each event of the host.
+    /// Executes a call that started at `began`. Returns `None` if the call must wait. The caller
+    /// then repeats this attempt after each event of the host.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
             Call::Socket { nonblocking, datagrams } => {

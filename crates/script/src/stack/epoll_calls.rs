@@ -32,7 +32,8 @@ impl StackMachine {
         }
     }
 
-    /// Executes `epoll_wait`. Returns `None` if the call must wait.
+    /// Executes an `epoll_wait` that started at `began`, and returns at most `most` events. Returns
+    /// `None` if the call must wait, because there is no event and it has not timed out.
     pub(super) fn epoll_wait(
         &mut self,
         epoll: i32,

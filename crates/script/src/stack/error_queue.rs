@@ -32,8 +32,8 @@ const ACKNOWLEDGED: i64 = 2;
 pub(super) struct ErrorQueue {
     pub(super) zero_copy: bool,
     timestamping: i64,
-    /// Stream position that counts as zero in the keys of timestamps. It is set by
-    /// `SOF_TIMESTAMPING_OPT_ID`.
+    /// Stream position that counts as zero in the keys of timestamps: that of the first
+    /// unacknowledged byte when `SOF_TIMESTAMPING_OPT_ID` was set.
     first: u64,
     /// Stream position of the next byte to be written. It counts from the byte that was the first
     /// unacknowledged one when the queue was created.
@@ -86,7 +86,7 @@ impl ErrorQueue {
         self.waiting.len() + self.notices.len() >= MAX_ENTRIES
     }
 
-    /// Returns the queue of an accepted socket, which inherits its listener's options.
+    /// Returns the queue of an accepted socket, which inherits the listener's option `SO_ZEROCOPY`.
     pub(super) fn inherited(&self) -> Self {
         Self { zero_copy: self.zero_copy, ..Self::default() }
     }
@@ -122,7 +122,9 @@ impl ErrorQueue {
     }
 
     /// Makes those entries readable whose data have now been sent or acknowledged, as each
-    /// requires. Timestamps get the time `at`. Returns whether an entry became readable.
+    /// requires. `unsent` and `unacknowledged` are the bytes of the connection that are not yet
+    /// sent or acknowledged. Timestamps get the time `at`. Returns whether an entry became
+    /// readable.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
         let acknowledged = self.written.saturating_sub(unacknowledged);
@@ -173,8 +175,8 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // Linux reports this code if it had to copy the data of a zero-copy write. Here it
-                // always has to be copied, because the script's link does not support
+                // Linux reports this code if it had to copy the data of a zero-copy write. Here,
+                // the data are always copied, because the script's link does not support
                 // scatter-gather.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
@@ -220,7 +222,8 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Adds a write to the error queue of a socket, if it has one.
+    /// Adds a write to the error queue of a socket, if it has one. If `control` requests
+    /// timestamps, creates the queue. The parameters are those of [`ErrorQueue::note_write`].
     pub(super) fn note_write(
         &mut self,
         fd: i32,

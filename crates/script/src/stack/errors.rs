@@ -32,8 +32,8 @@ pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
         linerate_tcp::Error::Aborted => Errno::CONNABORTED,
         linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
         linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        // `Reset`, and the errors without a number of their own: data after the close,
-        // contradictory ECN modes, and a local address that was removed.
+        // `Reset`, and the errors for which there is no errno: data after the close, contradictory
+        // ECN modes, and a local address that was removed.
         _ => Errno::CONNRESET,
     }
 }

@@ -1,6 +1,6 @@
 //! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A). The first write on a
-//! socket can open its connection. A listener has a limit of connections that are opened by Fast
-//! Open and whose handshake is not complete.
+//! socket can open its connection. A listener limits the number of connections that Fast Open has
+//! opened and whose handshake is not complete.
 
 use super::StackMachine;
 use super::calls::DONT_WAIT;
@@ -29,8 +29,9 @@ impl Default for FastOpenRules {
 }
 
 impl FastOpenRules {
-    /// Returns the maximum number of pending Fast Open connections of a listener. `wanted` is the
-    /// value of its `TCP_FASTOPEN` option. Returns `None` if the listener must not use Fast Open.
+    /// Returns the maximum number of pending Fast Open connections of a listener. This is `wanted`,
+    /// the value of its `TCP_FASTOPEN` option. If it is zero and all listeners may use Fast Open,
+    /// the maximum is `backlog`. Returns `None` if the listener must not use Fast Open.
     pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
         let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
         (self.server && wanted > 0).then_some(wanted)
@@ -91,9 +92,9 @@ impl StackMachine {
         })
     }
 
-    /// Sets the Fast Open limit of a listener. The listener is closed and created anew. That has no
-    /// other effect, because [`StackMachine::fast_open_obstacle`] refuses the option once a SYN has
-    /// arrived.
+    /// Sets the Fast Open limit of a listener to `wanted`. The listener is closed and created anew.
+    /// That has no other effect, because [`StackMachine::fast_open_obstacle`] refuses the option
+    /// once a SYN has arrived.
     pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
         let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
             return Err(Errno::INVAL);

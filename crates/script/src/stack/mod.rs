@@ -152,7 +152,7 @@ impl StackMachine {
         end_like(self.local, end)
     }
 
-    /// Takes the packets and events that the host has produced since the last call. Packets are
+    /// Takes the packets and events that the host has produced since the previous call. Packets are
     /// queued for comparison with the script; events update the state of the sockets.
     fn collect(&mut self) {
         let at = self.now();

@@ -81,8 +81,8 @@ impl ScriptLink {
 }
 
 impl SerialLine {
-    /// Carries a packet over the line to the host. Returns the packet as it arrives, or `None` if
-    /// it does not arrive.
+    /// Carries a packet over the line to the host. `mark` can request that the line damages or
+    /// loses it. Returns the packet as it arrives, or `None` if it does not arrive.
     fn carry_to_host(&mut self, packet: &[u8], mark: Option<LineMark>) -> Option<Vec<u8>> {
         /// An escape byte, and a byte that may not follow it (RFC 1055).
         const INVALID: [u8; 2] = [0o333, 0];

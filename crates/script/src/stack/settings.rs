@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 
 /// Minimum RTO of Linux in milliseconds, from which the timeout of `tcp_retries2` is computed.
 const RTO_MIN_MILLIS: u64 = 200;
-/// Maximum number of doublings of the RTO, after which it is 120 s. Nine doublings of 200 ms give
-/// 102.4 s, and a tenth would exceed 120 s.
+/// Number of doublings of the RTO before it reaches its maximum of 120 s. Nine doublings of 200 ms
+/// give 102.4 s, and a tenth would exceed 120 s.
 const MOST_DOUBLINGS: u32 = 9;
 
 /// Applies a setting, which affects sockets that are created from now on.
@@ -140,7 +140,8 @@ fn set_route(
     Ok(())
 }
 
-/// Accepts a setting to which linerate has a fixed value, if the script sets just this value.
+/// Accepts a setting for which linerate has a fixed value, if the script sets this value. Returns
+/// an error for any other value.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
@@ -167,8 +168,9 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Parses the sizes of a buffer, `min default max`; `None` for any other text. `min` is ignored. It
-/// is the size that Linux guarantees under memory pressure, for which linerate has a memory budget.
+/// Parses the sizes of a buffer, `min default max`; `None` for any other text. `min` is ignored:
+/// Linux guarantees this size under memory pressure, but linerate's memory budget gives no such
+/// guarantee.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {

@@ -19,7 +19,7 @@ pub struct Datagram {
     pub length: u16,
 }
 
-/// Parses a datagram after `udp`.
+/// Parses the datagram that follows the word `udp`.
 pub(super) fn datagram(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Datagram, SyntaxError> {
     let ports = ports(cursor)?;
     Ok(Datagram { ip, ports, length: data_length(cursor)? })

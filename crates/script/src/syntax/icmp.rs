@@ -108,7 +108,7 @@ const KINDS: [IcmpKind; 28] = [
     row("echo_reply", "", Some((0, 0)), Some((129, 0))),
 ];
 
-/// Parses an ICMP message after `icmp`.
+/// Parses the ICMP message that follows the word `icmp`.
 pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxError> {
     let kind = kind(cursor)?;
     let body =
@@ -207,7 +207,7 @@ impl IcmpKind {
         Some(expected).filter(is_it).or_else(|| KINDS.iter().find(is_it)).copied()
     }
 
-    /// Is the second word of the message an MTU?
+    /// Does the second 32-bit word of the message contain an MTU?
     pub(crate) fn has_mtu(&self) -> bool {
         self.code == "frag_needed" || self.name == "packet_too_big"
     }

@@ -7,7 +7,7 @@ use core::fmt;
 use linerate_wire::Ecn;
 use std::net::IpAddr;
 
-/// Maximum number of extension headers before a packet.
+/// Maximum number of extension headers that the marks before a packet can specify.
 const LONGEST_CHAIN: usize = 16;
 /// The largest flow label.
 const LARGEST_FLOW_LABEL: u32 = 0xf_ffff;
@@ -93,8 +93,8 @@ pub struct Piece {
 /// affects a packet to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineMark {
-    /// The host sent a compressed header, which contains differences to the previous packet. The
-    /// header has this number of bytes; `None` means any number.
+    /// The host sent a compressed header, which contains the differences from the previous packet.
+    /// The header has this number of bytes; `None` means any number.
     Compressed(Option<u16>),
     /// The host sent complete headers. Both endpoints store them, because the compressed headers of
     /// later packets refer to them (UNCOMPRESSED_TCP in RFC 1144).
@@ -199,7 +199,8 @@ fn option_type(cursor: &mut Cursor<'_>) -> Result<Option<u8>, SyntaxError> {
     Ok(Some(kind))
 }
 
-/// Parses the bytes of a fragment, after `frag`: `ID FIRST:LAST`.
+/// Parses the bytes of a fragment, after `frag`: `ID FIRST:LAST`. `position` is the number of
+/// extension headers that precede it.
 fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError> {
     let id = cursor.number("the identification of a fragment")?;
     let first: u32 = cursor.number("the first byte of a fragment")?;

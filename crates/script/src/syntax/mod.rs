@@ -46,8 +46,8 @@ pub struct SyntaxError {
     pub what: String,
 }
 
-/// Returns a text for an error message on one line. Control characters, which the text may have
-/// from the script, are replaced.
+/// Returns `what` as one line for an error message. Control characters, which can come from the
+/// script, are replaced.
 fn printable(what: &str) -> String {
     what.chars()
         .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })

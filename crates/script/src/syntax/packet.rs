@@ -25,7 +25,8 @@ pub enum Packet {
 pub struct Segment {
     /// The fields of the IP header that the script specifies.
     pub ip: IpMarks,
-    /// Source and destination port, if the script has several connections.
+    /// Source and destination port, for scripts with several connections; `None` if the script
+    /// gives none.
     pub ports: Option<(u16, u16)>,
     /// Control bits, such as SYN and ACK.
     pub flags: TcpFlags,
@@ -210,7 +211,8 @@ fn flag(next: char) -> Option<TcpFlags> {
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
 }
 
-/// Parses `first:last(length)`.
+/// Parses the sequence numbers and the length of a segment, `first:last(length)`. Returns `first`
+/// and `length`.
 pub(super) fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
     let first: u32 = cursor.number("a sequence number")?;
     cursor.want(":")?;

@@ -180,8 +180,8 @@ impl Settings {
             }
             // These options of packetdrill are accepted, but have no effect. `gateway_ip` and
             // `netmask_ip` describe a gateway, which the simulated link does not need.
-            // `tcp_ts_ecr_scaled` selects how a TSecr is converted that equals no TSval of the
-            // host. Here it always keeps its distance to the host's first TSval.
+            // `tcp_ts_ecr_scaled` selects how a TSecr that equals no TSval of the host is converted
+            // to the wire. Here, its distance to the host's first TSval never changes.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

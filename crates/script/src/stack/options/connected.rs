@@ -49,7 +49,7 @@ impl StackMachine {
 
 type Change = Box<dyn FnOnce(&mut Connection)>;
 
-/// Returns the change that a socket option makes to a connection.
+/// Returns a function that applies the socket option `known` with this value to a connection.
 fn change(
     now: Instant,
     known: Known,

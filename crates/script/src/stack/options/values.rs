@@ -101,8 +101,8 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// Returns the handshake timeout of the host that permits `retries` retransmissions of the SYN. The
-/// host counts this timeout from the first retransmission, one second after the original SYN.
+/// Returns the host's handshake timeout that permits `retries` retransmissions of the SYN. The host
+/// counts this timeout from the first retransmission, one second after the original SYN.
 pub(in crate::stack) fn handshake_timeout(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }

@@ -36,8 +36,8 @@ pub struct CallEvent {
 pub enum ReturnTime {
     /// A time from the start of the script.
     At(Duration),
-    /// A time after the previous event. The script counts the start of the call from that event,
-    /// too.
+    /// A time after the event before the call. The start of the call is given relative to the same
+    /// event.
     After(Duration),
 }
 
@@ -143,7 +143,7 @@ pub enum Call {
     Accept { fd: i32, nonblocking: bool },
     /// `connect`; without an address, to the default address of the peer.
     Connect { fd: i32, address: Option<SocketAddr> },
-    /// `read`, `recv`, `recvfrom`, `readv`, `recvmsg`.
+    /// `read`, `recv`, `recvfrom`, `readv` or `recvmsg`.
     Read(Transfer),
     /// `write`, `send`, `sendto`, `writev` or `sendmsg`.
     Write(Transfer),
@@ -172,7 +172,8 @@ pub enum Call {
     Ioctl { fd: i32, request: i64, value: Option<i64> },
 }
 
-/// Parses a call and its expected result.
+/// Parses a call and its expected result. `ends` is the return time, which the script writes before
+/// the call.
 pub(super) fn call(
     cursor: &mut Cursor<'_>,
     ends: Option<ReturnTime>,

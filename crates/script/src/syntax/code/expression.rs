@@ -5,8 +5,9 @@ use super::text::{self, FormatValue};
 use super::{CodeError, Fields, SyntaxError, names};
 use crate::syntax::cursor::Cursor;
 
-/// The arithmetic operators of Python, in groups of increasing precedence. Operators are tried in
-/// this order, so `**` and `//` come before `*` and `/`, which are their beginnings.
+/// Arithmetic operators of Python, in groups of increasing precedence. Operators are tried in this
+/// order, so `**` and `//` come before `*` and `/`, which are their beginnings. `**` is recognised
+/// only to be refused.
 const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
 
 #[derive(Clone, Debug, PartialEq)]

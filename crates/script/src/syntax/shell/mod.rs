@@ -16,7 +16,7 @@ const LONGEST: u64 = 64 << 10;
 /// `ip route` with the prefix `route.`: `route.mtu`, `route.initcwnd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Line of the script.
+    /// Number of the script's line with the shell command.
     pub line: u32,
     /// Name, such as `net.ipv4.tcp_sack`.
     pub name: String,
@@ -34,7 +34,7 @@ pub enum ShellStep {
     Set(Setting),
     /// Does nothing, because the command cannot affect a script.
     Skip {
-        /// Line of the script.
+        /// Number of the script's line with the shell command.
         line: u32,
         /// The command, and the reason why it is skipped.
         note: String,
