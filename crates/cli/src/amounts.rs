@@ -59,7 +59,8 @@ pub(crate) fn small_size(text: &str) -> Result<NonZeroU32, String> {
     })
 }
 
-/// Parses a bit rate above zero. A unit is required, because `--line-rate 10` hardly means 10 b/s.
+/// Parses a bit rate above zero. A unit is required, because a user who types `--line-rate 10` is
+/// unlikely to mean 10 b/s.
 pub(crate) fn rate(text: &str) -> Result<NonZeroU64, String> {
     if text.trim().ends_with(|last: char| last.is_ascii_digit() || last == '.') {
         return Err("the unit is missing: write 10Mb/s, or 25G".to_owned());

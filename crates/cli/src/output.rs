@@ -101,9 +101,8 @@ fn try_to_open(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // The path exists, but opening it finds no file. It is therefore a symbolic link
-                // whose target does not exist yet. Whether the target can be created is tested in
-                // its place.
+                // The path exists, but opening it finds no file: it is a symbolic link whose target
+                // does not exist yet. The test is therefore repeated with the path of the target.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }
@@ -141,8 +140,8 @@ pub(crate) fn are_apart<'a>(
     Ok(())
 }
 
-/// Resolves symbolic links in a path, so that paths of one file can be recognised as equal. The
-/// last component of the path may not exist yet.
+/// Resolves symbolic links in a path, so that different paths of one file become equal. The final
+/// component of the path may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

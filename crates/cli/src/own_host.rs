@@ -156,7 +156,8 @@ pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     ))
 }
 
-/// Returns an error if the router's IP version differs from that of the host.
+/// Returns an error if `gateway`, the router of linerate's host, has another IP version than the
+/// host's address `own`.
 pub(crate) fn check_gateway(own: IpCidr, gateway: Option<IpAddr>) -> Result<(), Failure> {
     match gateway {
         Some(gateway) if gateway.is_ipv4() != own.address().is_ipv4() => {

@@ -28,9 +28,9 @@ const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    // Each planted limit gets new namespaces. In shared namespaces, the kernel settings of one
-    // planted limit would affect the next one. So would the metrics of a peer that the kernel
-    // caches.
+    // Each planted limit gets new namespaces. In shared namespaces, the settings of one planted
+    // limit would affect the next one. So would the TCP metrics that the kernel caches for each
+    // peer.
     let (near_network, far_network) = (Network::new()?, Network::new()?);
     let relay = if kernel.is_direct {
         connect_by_veth(kernel, &near_network, &far_network)?;
@@ -210,8 +210,8 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames of a queue on a link. The link is called even if the queue is empty. It may
-/// hold frames that it has delayed as an impairment, and sends them during the call.
+/// Sends all frames of a queue on a link. The link is called even if the queue is empty, because it
+/// may then send frames that it has delayed as an impairment.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

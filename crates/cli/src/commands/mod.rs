@@ -21,8 +21,8 @@ use crate::interrupt::on_signals;
 use crate::output::Failure;
 use std::process::ExitCode;
 
-/// Executes a command. Some commands finish in an orderly way after Ctrl-C. They get a flag that
-/// the signal sets.
+/// Executes a command. Commands that finish in an orderly way after Ctrl-C get a flag that the
+/// signal sets.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         // The gateway handles signals itself, and returns the exit code of the user's program.

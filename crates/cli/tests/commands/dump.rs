@@ -1,4 +1,4 @@
-//! Tests of `linerate dump` with captures in both formats, intact and damaged, and closed pipes.
+//! Tests of `linerate dump` with pcap files, intact and damaged, and with closed pipes.
 
 use crate::support::{finished, linerate, run};
 use std::io::Write;

@@ -220,9 +220,9 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // The sink also uses linerate's TCP. The kernel's TCP leaves checksums to the device, but a
-        // veth device does not compute them. linerate's AF_XDP link would then receive packets with
-        // incomplete checksums.
+        // The sink uses linerate's TCP as well. The kernel's TCP would leave checksums to the veth
+        // device, which does not compute them. linerate's AF_XDP link would then receive packets
+        // with incomplete checksums.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();

@@ -169,7 +169,7 @@ fn unwritable_files_are_refused() {
 }
 
 /// `--out kept` names an existing file, although it must name a folder. The command detects this
-/// error only after it has tested whether the result files are writable. This test must have
+/// error only after it has checked whether the result files are writable. That check must have
 /// created and changed no file.
 #[test]
 fn a_refused_sweep_changes_no_file_and_creates_none() {

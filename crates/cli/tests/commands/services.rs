@@ -1,4 +1,4 @@
-//! Tests of `linerate sink` and `linerate source`, with each other and with plain TCP peers.
+//! Tests of `linerate sink` and `linerate source`, with each other and with other TCP programs.
 
 use crate::support::{Background, run};
 use linerate_link::KernelInterface;

@@ -163,7 +163,7 @@ fn more_threads_than_worlds_are_not_started() {
     let night = |threads| {
         let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
         // The line that ends in `frames a second` depends on the elapsed real time. It may differ
-        // between the two outputs, so it is not compared.
+        // between two runs, so it is not compared.
         text.lines()
             .filter(|line| !line.ends_with("frames a second"))
             .map(str::to_owned)

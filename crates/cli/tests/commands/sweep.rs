@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Returns the arguments of a sweep with sixteen short runs on the engine `on`. It compares every
-/// byte and writes JSON and CSV files.
+/// Returns the arguments of a sweep with sixteen short runs on the engine `on`. The sweep compares
+/// every byte and writes JSON and CSV files.
 fn small(on: &str) -> Vec<&str> {
     let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify \
                  --json r.json --csv r.csv";

@@ -15,8 +15,8 @@ const PATHS: [([&str; 3], [&str; 2]); 2] = [
     (["2001:db8:5::1", "2001:db8:6::1", "2001:db8:6::2"], ["2001:db8:5::9/64", "2001:db8:5::1"]),
 ];
 
-/// Turns off duplicate address detection. The kernel does not use a new IPv6 address while it runs,
-/// and the test would have to wait.
+/// Turns off duplicate address detection. The kernel does not use a new IPv6 address until the
+/// detection has ended, for which the test would have to wait.
 fn use_addresses_at_once(interface: &KernelInterface) {
     let setting = format!("/proc/sys/net/ipv6/conf/{}/dad_transmits", interface.name());
     fs::write(setting, "0").unwrap();

@@ -81,8 +81,8 @@ pub(super) fn with_neighbour<T>(
 }
 
 /// Adapts a host's configuration to a serial line. RFC 1144 compression cannot compress segments
-/// with timestamps, so timestamps are off. It saves most if the IPv4 identification increases by
-/// one with each packet (§3.2.2), so packets are counted.
+/// with timestamps, so timestamps are off. Compression saves most if the IPv4 identification
+/// increases by one with each packet (§3.2.2), which `count_packets` achieves.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;

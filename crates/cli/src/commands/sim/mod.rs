@@ -40,8 +40,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        // An interrupted run has no partial result to report. It is therefore started without a
-        // signal handler, so that Ctrl-C ends the process at once.
+        // `sim run` has no partial result to report after an interrupt. It therefore has no signal
+        // handler, so that Ctrl-C ends the process at once.
         SimCommand::Run(args) => run::run(args),
         SimCommand::Night(args) => night::run(args, &on_signals()?),
         SimCommand::Controls(args) => controls::run(args, &on_signals()?),

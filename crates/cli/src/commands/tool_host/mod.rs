@@ -114,8 +114,9 @@ impl ToolHostArgs {
         }
     }
 
-    /// Returns the configuration of linerate's host. Its MAC address is `mac`, or a random address
-    /// if `mac` is `None`.
+    /// Returns the configuration of linerate's host. Its address is `own`; if `own` is `None`, the
+    /// host gets an address from a router (`--autoconf`) or a DHCP server. Its MAC address is
+    /// `mac`, or a random address if `mac` is `None`.
     pub(super) fn stack_config(
         &self,
         own: Option<IpCidr>,
@@ -123,7 +124,7 @@ impl ToolHostArgs {
         seed: &[u8; 32],
     ) -> StackConfig {
         // The first byte has the locally administered bit, which no address of a manufacturer has.
-        // The other bytes are random, so that two hosts on a shared network hardly get the same
+        // The other bytes are random, so two hosts on a shared network are unlikely to get the same
         // address.
         let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
         let mac = MacAddress::new(mac.unwrap_or(random));

@@ -50,8 +50,9 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // On such a link, linerate's host uses the MAC address of the kernel's interface. From one
-        // MAC address, both would form one link-local IPv6 address, so `--autoconf` is refused.
+        // On other links (packet sockets and AF_XDP), linerate's host uses the MAC address of the
+        // kernel's interface. The host and the kernel would form the same link-local IPv6 address
+        // from it, so `--autoconf` is refused.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"

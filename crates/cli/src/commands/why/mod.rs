@@ -58,9 +58,9 @@ const FURTHER_SHARE: f64 = 0.047;
 /// Minimum duration of each later transfer if the first one had losses, as a share of the total
 /// time. It is longer than on other paths, because more time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.073;
-/// Duration of each later transfer in round-trip times. The minimum and maximum durations given by
-/// the shares of the total time take precedence. In this time, slow start ends in the first half of
-/// the transfer, which is not observed.
+/// Duration of each later transfer in round-trip times. It is long enough for slow start to end in
+/// the first half of the transfer, which is not observed. The minimum and maximum durations given
+/// by the shares of the total time take precedence.
 const ROUND_TRIPS: f64 = 24.0;
 /// Minimum total time in seconds. With less time, each transfer would consist only of slow start.
 const MIN_SECONDS: u64 = 5;
