@@ -1,6 +1,6 @@
-//! `cargo xtask api`: compares the public items of crates for applications with the listings in
-//! `docs/api/`, so that every change of an interface is noticed. It also finds public types whose
-//! documentation has no example.
+//! `cargo xtask api`: compares the public items of the crates that applications use with the
+//! listings in `docs/api/`, so that every change of an interface is noticed. It also finds public
+//! types whose documentation has no example.
 //!
 //! The task scans the source line by line, without a parser. This suffices, because rustfmt
 //! determines the layout, and the lint `unreachable_pub` ensures that every `pub` item is
@@ -173,8 +173,8 @@ fn items(source: &str) -> Vec<String> {
     found
 }
 
-/// Does `item` contain the whole text of an item: everything before its body, or the item up to its
-/// end?
+/// Is the text of an item complete in `item`? It is complete if it reaches the start of the item's
+/// body, or the end of an item without a body.
 fn ends_item(item: &str) -> bool {
     let count = |character| item.matches(character).count();
     let is_closed = count('(') == count(')') && count('[') == count(']');

@@ -21,8 +21,8 @@ pub(crate) fn parse(text: &str) -> Profile {
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
     // True after a line `calls=`. The next line then has the cost of the called function, including
-    // the functions that it calls. It is skipped, because these costs are also in the lines of each
-    // function.
+    // the functions that it calls. It is skipped, because the called functions have lines of their
+    // own.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
@@ -55,8 +55,8 @@ fn first_number(words: &str) -> f64 {
 }
 
 /// Returns the profile of one unit of work: the difference between the profiles of two runs,
-/// divided by `units`. This is the number of units by which the runs differ. The cost of starting
-/// the program is in both profiles, and cancels out.
+/// divided by `units`, the difference between their amounts of work. The cost of starting the
+/// program is in both profiles, and cancels out.
 pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
     let none = Share::default();
     let share = |name: &String, more: &Share| {

@@ -79,8 +79,8 @@ impl Proofs {
     }
 }
 
-/// Runs `tests`, which are tests of one executable, and returns the names of those that pass. If a
-/// test fails, this function returns no error.
+/// Runs `tests`, which are tests of one executable, and returns the names of those that pass. A
+/// failed test is only missing from the result, and is not an error of this function.
 fn run<'a>(
     program: &TestProgram,
     tests: impl Iterator<Item = &'a &'a str>,

@@ -1,13 +1,14 @@
 //! Finds the normative sentences in the text of an RFC. This module depends on the layout of the
 //! texts, but not on the meaning of sentences.
 //!
-//! Page headers and footers are ignored, and so is everything before the first numbered section, as
-//! well as the paragraph that defines the key words. The rest is divided into sentences. A sentence
-//! ends at a blank line, except at the end of a page. It also ends at a full stop, question mark or
+//! The module ignores page headers and footers, the text before the first numbered section, and the
+//! paragraph that defines the key words. The rest is divided into sentences. A sentence ends at a
+//! blank line, except at the end of a page. It also ends at a full stop, question mark or
 //! exclamation mark before white space, unless a lowercase letter follows.
 //!
-//! A sentence counts once, by its strongest key word: MUST, SHALL and REQUIRED before SHOULD and
-//! RECOMMENDED before MAY and OPTIONAL, with or without NOT. Only key words in capitals count.
+//! A sentence counts once, by its strongest key word. The strongest are MUST, SHALL and REQUIRED,
+//! followed by SHOULD and RECOMMENDED, and then by MAY and OPTIONAL. NOT makes no difference. Only
+//! key words in capitals count.
 
 use super::level::Level;
 

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     pub(crate) summary: Option<Counts>,
     /// Number of normative sentences for each level, as `sentences.rs` counts them; `None` if the
     /// RFC has a summary. REC is advice without a key word, which `sentences.rs` cannot count. The
-    /// table's file explains this number.
+    /// table's file explains the number of RECs.
     pub(crate) sentences: Option<Counts>,
     /// Number of normative sentences that do not apply to an implementation of TCP, and have no
     /// row.

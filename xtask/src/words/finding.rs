@@ -33,8 +33,8 @@ pub(super) enum Place {
 /// The rule that is violated. The message names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Breach {
-    /// The text contains a retired term. Holds the term as the text spells it, and the terms to use
-    /// instead.
+    /// The text contains a retired term. The fields are the term as the text spells it, and the
+    /// terms that replace it.
     #[error("`{spelling}` is retired: write {instead}")]
     Retired { spelling: String, instead: String },
     /// A comment begins with this forbidden word.

@@ -138,8 +138,9 @@ fn rust_string_length(rest: &str) -> Option<usize> {
     Some(start + length_through(&rest[start..], &end, !is_raw))
 }
 
-/// Returns the length of the start of `body` that ends with the first `end`. If `body` does not
-/// contain `end`, returns the length of `body`.
+/// Returns the length of the start of `body` that ends with the first `end`. If `has_escapes` is
+/// true, a character after a backslash does not count as part of `end`. If `body` does not contain
+/// `end`, returns the length of `body`.
 fn length_through(body: &str, end: &str, has_escapes: bool) -> usize {
     let mut at = 0;
     while at < body.len() {
