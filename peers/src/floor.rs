@@ -58,8 +58,8 @@ impl Memory {
     }
 
     /// Moves `amount` segments in batches, in the order in which a stack does. All frames of a
-    /// batch are filled from the send buffer before the first of them is received. Written data
-    /// therefore stay in the send buffer meanwhile.
+    /// batch are filled from the send buffer before the first of them is received. The send buffer
+    /// therefore contains the data of a whole batch.
     fn carry(&mut self, work: Work, amount: u64) -> Taken {
         let stopwatch = Stopwatch::start();
         let (mut done, mut place) = (0, 0);

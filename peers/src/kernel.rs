@@ -21,8 +21,8 @@ const NAME: &str = "kernel";
 /// Argument with which this program runs as the child process of this contender.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// The workloads of the kernel. For workloads on a TAP device, a packet socket or AF_XDP, the
-/// kernel uses a veth pair. Its time is the reference for the other stacks.
+/// The workloads of the kernel. The kernel performs the workloads for TAP devices, packet sockets
+/// and AF_XDP over a veth pair. Its time is the reference for the other stacks.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -203,8 +203,8 @@ impl Cable {
     }
 
     /// Opens and closes `amount` connections one after the other. The server closes first, and the
-    /// client closes when it has read the end of the stream. The time in which connections stay in
-    /// TIME-WAIT is not waited for.
+    /// client closes when it has read the end of the stream. The function does not wait for
+    /// connections in TIME-WAIT.
     fn connect(&self, amount: u64) -> Result<(), String> {
         for _ in 0..amount {
             let (mut client, server) = self.open()?;

@@ -201,8 +201,8 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // As for all contenders, options are set once per host, and the clock is read once per
-        // turn.
+        // As for all contenders, options are set once per host and not per connection, and the
+        // clock is read once per turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;

@@ -4,8 +4,9 @@
 use crate::work::PIECE;
 use bytes::Bytes;
 
-/// Period of the pattern in bytes. It is prime, so no buffer or segment length is a multiple of it.
-/// Data that are displaced by a whole buffer or segment therefore differ from the pattern.
+/// Period of the pattern in bytes. It is prime, so the usual lengths of buffers and segments are
+/// not multiples of it. Data that are displaced by a whole buffer or segment therefore differ from
+/// the pattern.
 const PERIOD: usize = 251;
 
 /// The periodic pattern. The memory is one period longer than a piece, so that a piece can begin at

@@ -13,9 +13,9 @@ pub struct Rounds {
     pub taken: Vec<Vec<Taken>>,
 }
 
-/// Runs every contender that can perform the workload once per round. Each round begins with
-/// another contender. Before the first round, a warm-up round verifies the received data; its times
-/// are not used.
+/// Runs every contender that can perform the workload once per round. Each round begins with a
+/// different contender. Before the first round, a warm-up round verifies the received data; its
+/// times are not used.
 ///
 /// # Errors
 /// A message with the contender whose run failed, and the cause.

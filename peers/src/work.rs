@@ -147,9 +147,9 @@ impl Work {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Returns the maximum number of frames that a receiver handles in one turn. It may acknowledge
-    /// after them. In `BulkAcks`, a stack that sends at most one acknowledgement per turn must
-    /// handle two frames per turn instead.
+    /// Returns the maximum number of frames that a receiver handles in one turn. It may postpone
+    /// its acknowledgement until it has handled them. In `BulkAcks`, a stack that sends at most one
+    /// acknowledgement per turn must handle two frames per turn instead.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,

@@ -1,3 +1,3 @@
-//! An empty library, whose package contains the tests in `tests/`. These tests run programs for
+//! This library is empty. Its package exists for the tests in `tests/`, which run programs for
 //! tokio on three deterministic networks. docs/book contains a guide for users of turmoil and
 //! turmoil-net.

@@ -29,8 +29,8 @@ const CLOSED: u16 = 9;
 
 /// The kinds of flood:
 ///
-/// - `local` sends datagrams to the client itself, which compete with the gateway for the
-///   processors only.
+/// - `local` sends datagrams to the client itself. They do not reach the gateway, and only compete
+///   with it for the processors.
 /// - `open` sends SYNs to a port with a listener.
 /// - `closed` sends SYNs to a port without a listener.
 /// - `half-open` sends SYNs to a port with a listener, from addresses that never answer.

@@ -69,9 +69,9 @@ struct Figures {
     /// Processor seconds of the gateway per GB of a download over one stream, and over eight
     /// streams.
     down: [f64; 2],
-    /// Goodput of the two uploads in Gb/s.
+    /// Goodput of the uploads over one stream and over eight streams, in Gb/s.
     rate_up: [f64; 2],
-    /// Goodput of the two downloads in Gb/s.
+    /// Goodput of the downloads over one stream and over eight streams, in Gb/s.
     rate_down: [f64; 2],
     /// Growth of the gateway's resident memory per idle flow, in bytes.
     idle_flow: f64,
@@ -236,8 +236,9 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // Memory is measured before the transfers. After them, a gateway would serve new flows from
-    // memory that it has kept, and its memory would not grow by the cost of a flow.
+    // Memory is measured before the transfers. After them, a gateway could take the memory of new
+    // flows from buffers that it has not returned to the system. The measured growth would then be
+    // too small.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

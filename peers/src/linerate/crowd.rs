@@ -80,8 +80,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// Opens `count` connections to the ports of the server from `first_port` on. As many ports are
-    /// used as [`TO_ONE_PORT`] requires.
+    /// Opens `count` connections to the ports of the server from `first_port` on, at most
+    /// [`TO_ONE_PORT`] connections to each port.
     fn open(
         &mut self,
         count: usize,

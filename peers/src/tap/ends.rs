@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
-/// Maximum time to wait if no data moved in the previous turn. The wait must end although no
+/// Maximum time to wait if no data moved in the previous turn. The wait must end even if no
 /// descriptor becomes readable, because a delayed acknowledgement or a thread of the kernel may be
 /// due.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
