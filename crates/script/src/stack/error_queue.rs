@@ -86,9 +86,11 @@ impl ErrorQueue {
         self.waiting.len() + self.notices.len() >= MAX_ENTRIES
     }
 
-    /// Returns the queue of an accepted socket, which inherits the listener's option `SO_ZEROCOPY`.
+    /// Returns the queue of an accepted socket, which inherits the listener's options `SO_ZEROCOPY`
+    /// and `SO_TIMESTAMPING`, as in Linux.
     pub(super) fn inherited(&self) -> Self {
-        Self { zero_copy: self.zero_copy, ..Self::default() }
+        let Self { zero_copy, timestamping, .. } = *self;
+        Self { zero_copy, timestamping, ..Self::default() }
     }
 
     /// Adds the pending entries of a write of `taken` bytes. `memory` has the data of a zero-copy
