@@ -13,8 +13,6 @@ const READ_SIZE: u64 = 128 << 10;
 /// Maximum number of bytes that the kernel passes to a device at once (GSO). Writes larger than
 /// this save no processor time.
 const GSO_BURST: usize = 64 << 10;
-/// Maximum size of each `write` call, in bytes, with the intervention of larger writes.
-const MAX_WRITE: usize = 4 << 20;
 /// Divisor of the pause between two writes, with the intervention of shorter pauses.
 const SHORTER_PAUSE: u32 = 4;
 /// Maximum throughput of a transfer to a discarding reader, as a multiple of the throughput without
@@ -195,8 +193,7 @@ impl Setup {
             Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
             Change::LargerWrites => {
                 (setup.write_size < GSO_BURST).then_some(())?;
-                setup.write_size = Some(setup.write_size.saturating_mul(LARGER_WRITES.into()))
-                    .filter(|&larger| larger <= MAX_WRITE)?;
+                setup.write_size = setup.write_size.saturating_mul(LARGER_WRITES.into());
             }
             Change::ShorterPauses => {
                 (!setup.write_pause.is_zero()).then_some(())?;

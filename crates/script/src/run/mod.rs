@@ -263,7 +263,7 @@ impl<'a, M: Machine> Run<'a, M> {
         answer::compare(event, answer, self.script.settings.tolerance)
             .map_err(|(what, actual)| deviation(what, actual))?;
         let off = at.abs_diff(ends);
-        if !self.options.untimed && event.ends.is_some() && off > self.tolerance(ends, ends) {
+        if !self.options.untimed && event.ends.is_some() && off > self.script.settings.tolerance {
             let word = if at < ends { "early" } else { "late" };
             return Err(deviation(
                 format!("the call returned {} s {word}", seconds(off)),
