@@ -122,8 +122,8 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
         return format!("{scatter}, but some cells do not repeat: see the spread of their runs.");
     }
     // The half-width of an interval is inversely proportional to the square root of the number of
-    // runs. In a conclusive sweep, the intervals of all but the widest few are narrow. The widest of
-    // these narrow ones determines the number of runs.
+    // runs. In a conclusive sweep, all intervals but the widest few are narrow. The widest of these
+    // narrow ones determines the number of runs.
     let cells = widths.values().len();
     let decisive = (1..).zip(widths.values()).find(|&(count, _)| is_most(count, cells));
     let repeats = MARGIN * now * decisive.map_or(0.0, |(_, width)| width / NARROW).powi(2);
