@@ -27,7 +27,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 const PIECE: usize = 64 << 10;
 /// Virtual time between two turns of the hosts.
 const TURN: Duration = Duration::from_micros(10);
-/// Maximum number of frames that the link holds in each direction.
+/// Maximum number of frames that the link holds in each direction if the path has no delay.
 const BATCH: usize = 64;
 /// Maximum number of frames that the link holds in each direction if the path has a delay.
 const IN_FLIGHT: usize = 4_096;
@@ -239,8 +239,8 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// Runs a bulk transfer until the server has received `amount` segments. Returns their actual
-    /// number.
+    /// Runs a bulk transfer until the server has received at least `amount` segments. Returns how
+    /// many it has received.
     fn bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);

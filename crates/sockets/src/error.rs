@@ -125,7 +125,8 @@ pub enum End {
     /// The application shut the network down.
     #[error("the application has shut this network down: create a new one to go on")]
     ShutDown,
-    /// The link has failed: its interface is down, its peer is closed, or a system call failed.
+    /// The link has failed: its interface is down, the other endpoint of the link was closed, or a
+    /// system call failed.
     #[error("the machine took the link away, and every socket has ended with it: {0}")]
     Link(#[from] LinkError),
     /// The operating system refused to wait for the link.

@@ -19,7 +19,8 @@ impl UdpSocket {
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or the socket cannot use its IP version;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if no interface
-    /// has this address; `QuotaExceeded` at the limits of the host.
+    /// has this address; `QuotaExceeded` if the host cannot join more groups, or accept more
+    /// sources.
     pub fn join_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
         self.change(*interface, *group, None, Stack::udp_join)
     }
@@ -74,7 +75,8 @@ impl UdpSocket {
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or the socket cannot use its IP version;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if the host has
-    /// no such interface; `QuotaExceeded` at the limits of the host.
+    /// no such interface; `QuotaExceeded` if the host cannot join more groups, or accept more
+    /// sources.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_join)
     }
@@ -120,7 +122,8 @@ impl UdpSocket {
         self.change(interface, *group, source, Stack::udp_leave)
     }
 
-    /// Excludes a source from a group that the socket receives from all sources.
+    /// Stops receiving datagrams from one source to a group that the socket has joined for all
+    /// sources.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it has joined the
@@ -263,7 +266,7 @@ impl UdpSocket {
     }
 }
 
-/// [`Stack::udp_join`] or [`Stack::udp_leave`].
+/// The type of [`Stack::udp_join`] and [`Stack::udp_leave`].
 type Change = fn(
     &mut Stack,
     Instant,

@@ -227,9 +227,9 @@ impl Net {
     }
 
     /// Returns a handle to this network for the interface with the number `interface`
-    /// ([`Builder::interface`]). Other handles concern the first interface. This makes a difference
-    /// for [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`]
-    /// and [`Net::dhcp_release`]; all other methods concern the whole network.
+    /// ([`Builder::interface`]). Without this method, a handle concerns the first interface. Only
+    /// these methods depend on the interface: [`Net::addresses`], [`Net::add_address`],
+    /// [`Net::remove_address`], [`Net::dhcp_lease`] and [`Net::dhcp_release`].
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -471,7 +471,7 @@ impl fmt::Debug for Net {
 /// The shards and threads of a network, which all clones of a [`Net`] share. Dropping it stops the
 /// network.
 struct Running {
-    /// The shards of the host. A host without shards counts as one.
+    /// The shards of the host. A host that is not divided into shards is the only element.
     shards: Arc<[Arc<Shared>]>,
     watches: Vec<HandoverWatch>,
     /// The threads of all shards. `shutdown` holds the lock while it joins them. So a concurrent

@@ -29,8 +29,8 @@ const CANCELLED: u8 = 4;
 /// A queue of events of non-blocking sockets.
 ///
 /// Events are edge-triggered, as in mio: after an event, the program must use the socket until a
-/// call fails with `WouldBlock`, because no other event announces the rest. An event can also
-/// arrive although the socket is not ready. Sockets of several networks can share a queue.
+/// call fails with `WouldBlock`. Data or room that it leaves unused causes no other event. An event
+/// can also arrive although the socket is not ready. Sockets of several networks can share a queue.
 ///
 /// A program without an event loop of its own waits with [`Poller::wait`]. A program with an event
 /// loop registers the poller's descriptor there, with `mio::unix::SourceFd(&poller.as_raw_fd())`,
@@ -97,7 +97,7 @@ pub enum Interest {
     Read,
     /// Reports that there is room for data to send.
     Write,
-    /// Reports both.
+    /// Reports the events of `Read` and of `Write`.
     Both,
 }
 

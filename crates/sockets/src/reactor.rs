@@ -42,7 +42,7 @@ pub struct Activity {
     /// Number of times that an application thread waited for an event of a socket, or for the end
     /// of a turn.
     pub waits: u64,
-    /// Number of bytes of freed buffers for which the reactor has asked the allocator to return
+    /// Total size in bytes of the freed buffers that made the reactor ask the allocator to return
     /// free memory to the operating system.
     pub returned_bytes: u64,
 }

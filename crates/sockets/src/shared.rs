@@ -34,9 +34,8 @@ use std::{thread, time};
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// The condition variable that is notified after each turn. Threads wait for it if their
-    /// condition is not announced by an event of a socket, such as the end of all closed
-    /// connections.
+    /// The condition variable that is notified after each turn. Threads wait for it if no event of
+    /// a socket announces their condition, for example the end of all closed connections.
     turned: Condvar,
     doorbell: Doorbell,
 }

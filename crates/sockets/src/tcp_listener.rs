@@ -122,7 +122,8 @@ impl TcpListener {
         let (limit, begun) = (timeouts.limit(Direction::Read), Instant::now());
         let deadline = match limit {
             WaitLimit::NoWait => Some(begun),
-            // If the time is so long that the clock cannot represent the deadline, there is none.
+            // If the time is so long that the clock cannot represent the deadline, the call waits
+            // without a deadline.
             WaitLimit::Within(time) => begun.checked_add(time),
             WaitLimit::Forever => None,
         };
@@ -291,8 +292,8 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// Always true, because the host is not asked whether another connection or flow waits. This
-    /// wakes threads of a [`Forwarder`](crate::Forwarder) or a poller in vain at most. Threads of a
+    /// Always true, without a check whether another connection or flow waits. At worst, a thread of
+    /// a [`Forwarder`](crate::Forwarder) or a poller wakes up for nothing. Threads of a
     /// [`TcpListener`] do not depend on this result: they wait for the listeners of all shards
     /// together ([`EventCount`]).
     fn has_more(self, _: &Stack, _: Direction) -> bool {

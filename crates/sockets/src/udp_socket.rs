@@ -332,9 +332,9 @@ impl Handle for UdpHandle {
     fn has_more(self, stack: &Stack, direction: Direction) -> bool {
         match direction {
             Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // An event wakes one thread when the send queue has room. The room may suffice for
-            // other waiting threads, and the host is not asked. So a thread that has sent always
-            // wakes the next one.
+            // An event wakes one waiting thread when the send queue has room. The room may suffice
+            // for more threads, which is not checked here. So a thread that has sent always wakes
+            // the next one.
             Direction::Write => true,
         }
     }

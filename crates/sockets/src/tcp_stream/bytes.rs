@@ -30,8 +30,8 @@ impl TcpStream {
 
     /// Writes as many bytes of `data` as the send buffer has room for, without copying them.
     /// Removes the written bytes from `data`, and returns their number. The connection keeps a
-    /// reference to the bytes until the peer has acknowledged them. Data shorter than 4 KiB is
-    /// copied.
+    /// reference to the bytes until the peer has acknowledged them. The data is copied nevertheless
+    /// if less than 4 KiB can be written, or if other connections wait for memory.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};

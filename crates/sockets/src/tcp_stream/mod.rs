@@ -49,8 +49,8 @@ use std::time::Duration;
 /// read `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
 /// dropping the last clone closes the connection. There are three differences:
 ///
-/// - Every later call reports the error that ended the connection. A kernel reports it once, and
-///   then an orderly end of the stream.
+/// - After an error has ended the connection, every call reports this error. A kernel reports the
+///   error once, and then an orderly end of the stream.
 /// - One write takes at most 256 KiB.
 /// - There is no file descriptor; [`Poller`](crate::Poller) has one for any number of sockets.
 #[derive(Debug)]
@@ -222,7 +222,8 @@ impl TcpStream {
 
     /// Sets the size of the receive buffer (`SO_RCVBUF`). From then on, the host does not tune the
     /// size automatically. The window that the SYN or SYN-ACK offered was based on the size before
-    /// this call. To limit that window too, set the size in the configuration of the connection.
+    /// this call. To limit that window too, set the size in [`ConnectOptions::config`] or with
+    /// [`TcpListener::set_config`](crate::TcpListener::set_config).
     ///
     /// # Errors
     /// If the network has panicked.

@@ -72,8 +72,8 @@ macro_rules! store {
 store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
 store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
 
-/// Returns the requests that the client sends: 500 put a value, 501 get one, of which the last does
-/// not exist, and one is invalid.
+/// Returns the requests that the client sends: 500 store a value, 500 read these values, one reads
+/// a value that does not exist, and one is invalid.
 pub(crate) fn questions() -> Vec<String> {
     let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
     let get = (0..=500).map(|number| format!("get word{number}"));

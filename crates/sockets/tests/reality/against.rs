@@ -215,9 +215,9 @@ fn the_kernel_sends(control: &str, path: &str, seed: u64) -> Outcome {
     })
 }
 
-/// Connects a socket of the kernel, with this congestion control. It is set before the handshake.
-/// The default of the machine may be BBR, and a connection that starts with BBR stays paced under
-/// another congestion control.
+/// Connects a socket of the kernel, with this congestion control. It is set before the handshake,
+/// because the default of the machine may be BBR. A connection that starts with BBR stays paced
+/// after a change to another congestion control.
 fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_tcp_congestion(&socket, control).unwrap();

@@ -108,8 +108,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let temporary = address_of(&net, AddressOrigin::Temporary);
         assert_eq!(stable.segments()[..4], KERNEL.segments()[..4]);
         // The kernel pings our host's stable address, and must resolve its MAC address to do so.
-        // Packets that our host sends on its own use the temporary address. If no `ping` is
-        // installed, this check is skipped.
+        // Packets of our host come from the temporary address, so they do not give the kernel the
+        // MAC address of the stable one. If no `ping` is installed, this check is skipped.
         let mut ping = Command::new("ping");
         ping.args(["-6", "-c", "3", "-i", "0.2", "-W", "9"]).arg(stable.to_string());
         if let Ok(pinged) = ping.output() {
@@ -148,8 +148,8 @@ fn the_probes_of_the_kernel_are_answered() {
         let captured = Captured::new();
         let Some((net, interface)) = network(&captured) else { return };
         // With these settings, the kernel considers a neighbour stale about 10 ms after its last
-        // confirmation. If the kernel then sends to it, it also sends a probe, without the usual
-        // delay.
+        // confirmation. A packet to a stale neighbour then causes a probe at once, without the
+        // usual delay.
         let folder = format!("/proc/sys/net/ipv6/neigh/{}", interface.name());
         for (name, value) in [("base_reachable_time_ms", "10"), ("delay_first_probe_time", "0")] {
             fs::write(format!("{folder}/{name}"), value).unwrap();

@@ -69,9 +69,9 @@ macro_rules! outcomes {
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
             // If the first listener is bound to all addresses, the program tries to bind others to
-            // the same port. If the first listener is bound to a single address, this is skipped.
-            // Our host then allows a second listener at all addresses, and Linux refuses it; both
-            // are legitimate.
+            // the same port. This is skipped if the first listener is bound to a single address. In
+            // that case our host would allow a second listener at all addresses, and Linux would
+            // refuse it; both are legitimate.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };

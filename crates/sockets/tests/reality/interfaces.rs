@@ -1,5 +1,5 @@
-//! A host with interfaces on two TAP devices. The kernel exchanges data with it over both at once,
-//! over both IP versions.
+//! A host with interfaces on two TAP devices. The kernel exchanges data with this host over both
+//! interfaces at once, with both IP versions.
 
 use crate::kernel::{assert_content, open};
 use crate::transfers::{download, upload};

@@ -36,7 +36,7 @@ pub(crate) fn open_with_offloads() -> Option<Tap> {
     Some(tap)
 }
 
-/// Opens a TAP device. If this machine does not have or allow them, reports that the test is
+/// Opens a TAP device. If this machine has no TAP devices or forbids them, reports that the test is
 /// skipped, and returns `None`.
 pub(crate) fn open(config: &TapConfig) -> Option<Tap> {
     match Tap::open(config) {
@@ -115,7 +115,8 @@ pub(crate) fn assert_content() {
     }
     // `InErrs` counts one kind of valid segment: a duplicate of a SYN, which an impaired link may
     // deliver when the connection is already open. The kernel answers it with a challenge ACK (RFC
-    // 5961 §4.2), and also counts it in `TCPSYNChallenge`. So `InErrs` must not be larger.
+    // 5961 §4.2), and also counts it in `TCPSYNChallenge`. So `InErrs` must not exceed
+    // `TCPSYNChallenge`.
     let challenges =
         counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");

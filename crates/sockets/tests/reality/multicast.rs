@@ -51,9 +51,9 @@ fn run(program: &str, arguments: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Creates a bridge with two ports, which is also the multicast querier. One port leads to our host
-/// behind a TAP device, the other to the kernel in another namespace. Returns our network, and this
-/// namespace.
+/// Creates a bridge with two ports. The bridge is also the multicast querier. One port leads to our
+/// host behind a TAP device, the other to the kernel in another namespace. Returns our network, and
+/// the other namespace.
 fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let options =
@@ -104,8 +104,8 @@ fn is_forwarded(addresses: Addresses) {
     send(&far, marked, b"marker");
     let mut data = [0; 16];
     // No member has joined yet, so the bridge must not forward the datagram "before" to our host.
-    // Packets are not reordered. So once `marker` has received the later datagram, "before" would
-    // have arrived, too.
+    // Packets are not reordered, and `marker` gets a datagram that was sent later. If "before" were
+    // forwarded, it would arrive first.
     assert_eq!(marker.recv(&mut data).unwrap(), 6);
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv_from(&mut data).unwrap_err().kind(), ErrorKind::WouldBlock);

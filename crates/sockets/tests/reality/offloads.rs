@@ -126,7 +126,7 @@ fn simultaneous_transfers_in_both_directions_arrive() {
 }
 
 /// The impaired link is meant to lose frames of Ethernet size. If it got GSO frames, it would lose
-/// up to 64 KiB at once. So they must be segmented before.
+/// up to 64 KiB at once. So GSO frames must be segmented before they enter this link.
 #[test]
 fn gso_frames_are_segmented_before_an_impaired_link() {
     isolated_test(|| {

@@ -119,9 +119,9 @@ fn we_receive_all_data_over_an_impaired_link() {
 /// Number of bytes of a transfer during which the sequence numbers wrap around.
 const ACROSS: u64 = 32 << 20;
 
-/// Opens connections until an initial sequence number is at most [`ACROSS`] / 2 before the
-/// wrap-around. It is that of our host if `side` is 0, and that of the kernel if it is 1. Returns
-/// this connection.
+/// Opens connections until the initial sequence number of one endpoint is at most [`ACROSS`] / 2
+/// before the wrap-around. This endpoint is our host if `side` is 0, and the kernel if `side` is 1.
+/// Returns the connection that was opened last.
 fn shortly_before_the_end(
     net: &Net,
     recorded: &Recorded,

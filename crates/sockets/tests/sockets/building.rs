@@ -38,8 +38,8 @@ fn a_budget_of_zero_is_raised_to_one() {
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let _listener = left.bind((LEFT, 80)).unwrap();
     right.connect((LEFT, 80)).unwrap();
-    // The network must still go to sleep, which it does only when no work is left. With a budget of
-    // zero it would never complete its work.
+    // A budget of zero must count as one. If it did not, the network would never complete its work,
+    // and would never go to sleep.
     let before = left.activity().sleeps;
     while left.activity().sleeps == before {
         thread::yield_now();

@@ -21,8 +21,8 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
 }
 
 /// Creates two networks with different hash keys. The sender selects the queue of a flow by its own
-/// key, and the receiver the owner of the flow by the other key. So many frames arrive at a shard
-/// that does not own their flow, and must be handed over.
+/// key, and the receiver the owner of the flow by the other key. Therefore many frames arrive at a
+/// shard that does not own their flow, and must be handed over.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())
