@@ -245,10 +245,10 @@ impl Net {
         self.shared.state.lock().end
     }
 
-    /// Returns a handle to this host that selects `interface` ([`Builder::interface`]) for the
-    /// methods that concern a single interface. Other handles select the first interface. These
-    /// methods are [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
-    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
+    /// Returns a handle to this host for the interface with the number `interface`
+    /// ([`Builder::interface`]). Without this method, a handle concerns the first interface. Only
+    /// these methods depend on the interface: [`Net::addresses`], [`Net::add_address`],
+    /// [`Net::remove_address`], [`Net::dhcp_lease`] and [`Net::dhcp_release`].
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};

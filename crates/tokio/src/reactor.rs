@@ -177,9 +177,9 @@ impl<L: Link + Readiness> Reactor<L> {
         }
         let deadline = self.links.iter().fold(next, |next, link| next.min(link.next_deadline()));
         self.timer.arm(deadline)?;
-        // A link need not be `Sync`, so the future below must not contain references to links. It
-        // uses a copy of the state of each link: does it wait for room, and has it signalled an
-        // event?
+        // A link need not be `Sync`, so the future below must not contain references to links.
+        // Instead, the future uses two flags for each link: whether the link waits for room, and
+        // whether it has signalled an event.
         let mut states: Vec<_> = self.links.iter().map(|link| (link.wants_room(), false)).collect();
         let Self { descriptors, signals, timer, .. } = self;
         let mut wanted = pin!(signals.wanted.notified());

@@ -110,7 +110,7 @@ async fn an_expired_flow_ends_the_calls_of_its_socket() {
     let mut data = [0; 8];
     let error = loop {
         // The datagram that began the flow may still be in the queue, so the first call can
-        // succeed. Calls are repeated until one fails, because the flow has expired.
+        // succeed. Calls are repeated until one fails, which happens once the flow has expired.
         if let Err(error) = far.recv(&mut data).await {
             break error;
         }

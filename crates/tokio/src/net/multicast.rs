@@ -19,12 +19,14 @@ impl UdpSocket {
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if no interface
-    /// has this address; `QuotaExceeded` at the limits of the host.
+    /// has this address; `QuotaExceeded` if the host cannot join more groups, or accept more
+    /// sources.
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.change(interface, group, None, Stack::udp_join)
     }
 
-    /// Leaves a multicast group.
+    /// Leaves a multicast group. `interface` selects the interface as for
+    /// [`UdpSocket::join_multicast_v4`].
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group; those of
@@ -73,12 +75,14 @@ impl UdpSocket {
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
     /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if the host has
-    /// no such interface; `QuotaExceeded` at the limits of the host.
+    /// no such interface; `QuotaExceeded` if the host cannot join more groups, or accept more
+    /// sources.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_join)
     }
 
-    /// Leaves a multicast group.
+    /// Leaves a multicast group. `interface` selects the interface as for
+    /// [`UdpSocket::join_multicast_v6`].
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group; those of
@@ -128,8 +132,7 @@ impl UdpSocket {
         self.socket.call(|stack, now| stack.udp_block_source(now, self.handle, group, source))
     }
 
-    /// Receives datagrams to a group from a source again, which
-    /// [`UdpSocket::block_multicast_source`] has excluded.
+    /// Ends the exclusion of a source from a group ([`UdpSocket::block_multicast_source`]).
     ///
     /// # Errors
     /// `AddrNotAvailable` if the source is not excluded.

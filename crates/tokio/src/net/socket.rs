@@ -292,10 +292,10 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Sets the TCP configuration of this socket, for options that `tokio::net` does not have. It
-    /// also replaces the TCP options that other methods of this socket have set before. An example
-    /// is the congestion control: one of [`CongestionName`](crate::CongestionName), or the caller's
-    /// own [`Controller`](crate::Controller).
+    /// Sets the TCP configuration of this socket, for options that `tokio::net` does not have. An
+    /// example is the congestion control: one of [`CongestionName`](crate::CongestionName), or the
+    /// caller's own [`Controller`](crate::Controller). The call also replaces the TCP options that
+    /// other methods of this socket have set before.
     ///
     /// ```
     /// use linerate_tokio::net::TcpSocket;

@@ -542,8 +542,8 @@ pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(),
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // The connection was opened and has since been closed, without an error. Opening it was a
-        // success, so that the application can still read the received data.
+        // The connection was opened and has since been closed, without an error. So opening it has
+        // succeeded, and the application can still read the received data.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

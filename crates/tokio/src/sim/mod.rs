@@ -9,8 +9,9 @@
 //! from the processing of its timers. Packets have times in nanoseconds; tokio's own timers expire
 //! at whole milliseconds.
 //!
-//! `tokio::select!` chooses its first branch at random. Only an unstable build of tokio (`--cfg
-//! tokio_unstable`) can set the seed of this choice. So write `biased;` in each `select!`.
+//! `tokio::select!` polls a random branch first, so runs with equal seeds can differ. Only an
+//! unstable build of tokio (`--cfg tokio_unstable`) can set the seed of this choice. So write
+//! `biased;` in each `select!`.
 
 mod addresses;
 mod driver;
@@ -355,9 +356,9 @@ impl Host {
         &self.net
     }
 
-    /// Starts a task on this host, at once or when the network runs. Further tasks that this task
-    /// starts by [`tokio::task::spawn_local`] belong to the host, too. A panic of the task fails
-    /// the run.
+    /// Starts a task on this host: at once if the network is running, otherwise when it runs.
+    /// Further tasks that this task starts by [`tokio::task::spawn_local`] belong to the host, too.
+    /// A panic of the task fails the run.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
         let (net, clockwork) = (self.net.clone(), Arc::clone(&self.network.clockwork));
         if clockwork.is_running() {
@@ -376,8 +377,8 @@ impl Host {
         self.network.run(async {
             match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
                 Ok(result) => result,
-                // The task has panicked, and the panic was already reported to end the run. So this
-                // future never finishes, and the run does not continue with it.
+                // The task has panicked, so it has no result. Its panic was already reported and
+                // ends the run, so this future need not finish.
                 Err(_) => std::future::pending().await,
             }
         })

@@ -1,4 +1,5 @@
-//! Packets in the form in which rules receive them, and the verdicts of rules.
+//! The packets that rules examine, and the verdicts of rules. A rule is a function of a test which
+//! decides whether a packet passes.
 
 use super::world::World;
 use linerate_wire::{Ipv4Packet, Ipv6Packet, PacketLine};
@@ -157,8 +158,8 @@ pub struct RuleGuard {
 
 impl Drop for RuleGuard {
     fn drop(&mut self) {
-        // The rule may own a socket, and the drop of a socket takes further locks. The rule is
-        // therefore dropped only after the lock of the world is released.
+        // The rule may own a socket, and dropping a socket takes locks. So the rule is dropped only
+        // after the lock of the world is released.
         let rule = self.world.lock().remove_rule(self.number);
         drop(rule);
     }

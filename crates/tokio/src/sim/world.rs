@@ -394,8 +394,8 @@ impl Paths {
         }
     }
 
-    /// Lets the held packets that are due enter their paths. Then passes all packets that arrive at
-    /// `now` to `hand_over`, with their receivers.
+    /// Lets packets that rules have held back enter their paths, if their time has come. Then
+    /// passes all packets that arrive at `now` to `hand_over`, with their receivers.
     fn deliver(&mut self, now: Instant, mut hand_over: impl FnMut(Arrived, usize)) {
         while let Some(first) = self.held_back.first_entry()
             && first.key().0 <= now
