@@ -1,8 +1,8 @@
 //! The two ends of a measured transfer: source, sink, and the control connection between them.
 //!
 //! An end writes or reads through a socket of the kernel or of a linerate host. It collects the
-//! counters of its TCP, and reports why the transfer ended. This crate does not depend on plans,
-//! engines or reports.
+//! counters of its TCP, and reports why the transfer ended. This crate does not depend on the
+//! crates that plan a series of transfers and evaluate the results.
 
 #![forbid(unsafe_code)]
 

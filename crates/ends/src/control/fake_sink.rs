@@ -28,7 +28,7 @@ fn serve(listener: &TcpListener, report: &Report) {
     lines.next().unwrap();
     control.write_all(greeting::SINK.as_bytes()).unwrap();
     let mut send = |reply: Reply| {
-        // The write fails if the sweep has closed the connection.
+        // An error means that the sweep has closed the connection, so it needs no reply.
         let _ = writeln!(control, "{}", serde_json::to_string(&reply).unwrap());
     };
     for line in lines {

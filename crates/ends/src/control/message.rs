@@ -78,9 +78,9 @@ pub struct RunSpec {
     /// observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observe_after: Option<u64>,
-    /// Does the kernel of the sink discard the data without copying it? The pauses of
-    /// `--read-pause` do not apply then. If the sink compares the data, it must be copied, so the
-    /// field has no effect on copying.
+    /// Does the kernel of the sink discard the data without copying it? Data that the sink compares
+    /// is copied nevertheless. If the field is true, the sink's own read size and its pauses
+    /// (`--read-pause`) do not apply.
     #[serde(default)]
     pub discard: bool,
 }
@@ -175,7 +175,7 @@ pub struct Report {
 impl Report {
     /// Checks the number of bytes in the report. `sent` is the number of bytes that the source
     /// sent, and `asked` the number that the run was to transfer. Returns the report if its number
-    /// agrees with both.
+    /// of bytes is possible.
     ///
     /// # Errors
     /// [`ControlError::WrongCount`] if the report claims more bytes than were sent, or a complete

@@ -1,5 +1,5 @@
-//! The control connection of a sink, on which a program on another machine requests runs. That
-//! program is called the sweep.
+//! The control connection of a sink, which is the receiver of test data. A program on another
+//! machine, called the sweep, requests runs on this connection.
 //!
 //! The sink has one TCP port for all connections. The first bytes of a connection tell its purpose:
 //!

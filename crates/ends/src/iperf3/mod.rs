@@ -22,7 +22,8 @@
 //! IPERF_DONE                       ───▶
 //! ```
 //!
-//! Peers are not trusted: texts are limited in length and time, and so is the number of streams.
+//! Peers are not trusted. A message must arrive within a time limit, and the length of texts and
+//! the number of streams are limited.
 
 mod client;
 mod messages;

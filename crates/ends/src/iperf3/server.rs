@@ -157,7 +157,7 @@ fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
             }
             Some(_) => {
                 drop(current);
-                // The write fails if the peer has closed the connection.
+                // An error means that the peer has closed the connection, so it needs no answer.
                 let _ = send_state(&stream, State::AccessDenied);
                 return reject("another test is under way".to_owned());
             }
@@ -185,7 +185,7 @@ fn serve_test(
     let parameters: Parameters = receive_text(control, TIMEOUT)?;
     let transfer = Transfer::new(&parameters).inspect_err(|_| {
         let numbers = [NOT_IMPLEMENTED.to_be_bytes(), [0; 4]].concat();
-        // The write fails if the client has closed the connection.
+        // An error means that the client has closed the connection, so it needs no answer.
         let _ = send_state(control, State::ServerError)
             .and_then(|()| Ok(io::Write::write_all(&mut &*control, &numbers)?));
     })?;

@@ -40,8 +40,8 @@ impl ThreadCounters {
     }
 
     /// Reads the processor time of a process's first thread, in nanoseconds, by the ID of the
-    /// process. For a kernel thread, it is the whole processor time. Returns `None` if the process
-    /// does not exist.
+    /// process. A kernel thread is a process with a single thread, so the result is its whole
+    /// processor time. Returns `None` if the process does not exist.
     pub(super) fn cpu_nanos_of_process(process: u32) -> Option<u64> {
         let schedstat = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
         Self::parse(&schedstat, "").cpu_nanos

@@ -83,8 +83,8 @@ impl Served {
 }
 
 impl Summary {
-    /// Returns the time from the first byte to the last byte that the sink has read, on whichever
-    /// connections. The time includes pauses, and counts once where connections overlap.
+    /// Returns the time from the first to the last byte that the sink has read on any connection.
+    /// Pauses count, and a time in which several connections transfer data counts once.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))

@@ -13,8 +13,8 @@ pub struct Limits {
     /// sink closes the connection.
     pub idle: Duration,
     /// Maximum time from the acceptance of a run to the arrival of its data connection. If the data
-    /// connection is late, the run is cancelled. Until then, it locks the receive buffer of the
-    /// listening socket against the runs of other sweeps.
+    /// connection is late, the run is cancelled. While a run waits for it, runs of other sweeps
+    /// cannot set the receive buffer of the listening socket.
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,

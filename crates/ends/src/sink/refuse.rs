@@ -8,7 +8,7 @@ use std::net::Shutdown;
 /// Sends the reason why a connection is rejected as a `BUSY` line, and closes the sending
 /// direction.
 pub(super) fn refuse(mut stream: &Stream, reason: &str) {
-    // The write fails if the peer has closed the connection.
+    // An error means that the peer has closed the connection, so it needs no reason.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read. A run also ends after a time
-/// without data, which is its maximum duration, but at least this interval.
+/// Interval at which a session checks a run whose data is being read. A run ends if no data arrives
+/// for as long as its maximum duration, but at least for this interval.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum size of a `read` call in bytes, which limits the memory that a sweep can occupy in the
 /// sink.

@@ -1,7 +1,8 @@
 //! Congestion controls by name: those of linerate's TCP and those of the kernel.
 //!
-//! A run on the kernel's TCP always sets its congestion control, even if that is the kernel's
-//! default. The default differs between machines, and so its name is known and recorded.
+//! A run on the kernel's TCP always sets its congestion control by name, even if that is the
+//! kernel's default. The name can then be recorded, which matters because the default differs
+//! between machines.
 
 use linerate_tcp::CongestionName;
 use rustix::io::Errno;

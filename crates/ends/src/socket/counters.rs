@@ -49,8 +49,8 @@ impl Sampler {
             return;
         }
         self.next = now + INTERVAL;
-        // A call that fails only leaves a maximum as it is, because the sample is missing. The run
-        // must not fail because of that.
+        // If a call fails, its sample is missing, and the maximum stays as it is. The run must not
+        // fail because of a missing sample.
         if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
             self.unacknowledged = self.unacknowledged.max(bytes);
         }

@@ -36,7 +36,8 @@ pub struct OwnNetwork {
     threads: HostThreads,
     /// The address of the host.
     address: IpAddr,
-    /// The configuration of a connection. Options of a socket replace some of its values.
+    /// The default configuration of connections. The options of a socket replace some of its
+    /// values.
     config: Box<Config>,
 }
 

@@ -131,7 +131,7 @@ struct Transfer {
     /// Maximum number of bytes to write.
     limit: u64,
     began: Instant,
-    /// Time of the last write that succeeded; the start of the transfer if there was none yet.
+    /// Time of the most recent successful write; the start of the transfer if there was none yet.
     last: Instant,
     max_time: Duration,
 }
