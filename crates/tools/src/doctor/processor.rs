@@ -115,8 +115,8 @@ fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
     // The cost of a reading is the shortest time above zero between two successive readings. If the
-    // clock is coarse, this time is a whole tick, and most of the others are zero. The mean over
-    // all readings is then more exact. It is smaller, and so it is the result.
+    // clock is coarse, this time is a whole tick, and most of the other times are zero. The mean
+    // over all readings is then more exact. It is smaller, and so it is the result.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)

@@ -14,8 +14,7 @@ pub enum Note {
     Host,
     /// The host does not support the protocol.
     Protocol,
-    /// The port is closed, as the destination would report it, but the sender of this report is
-    /// another host.
+    /// The port is closed. Only the destination should report this, but another host did.
     Port,
     /// A filter prohibits the packet.
     Prohibited,

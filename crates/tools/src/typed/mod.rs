@@ -32,8 +32,9 @@ pub struct TypedParameters {
     pub timeout: Duration,
 }
 
-/// The result of a series of typed characters. All figures exclude the first character. They
-/// include every packet up to the echo of the final character.
+/// The result of a series of typed characters. All figures exclude the first character, because its
+/// packets cannot be compressed. They include every later packet up to the echo of the final
+/// character.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TypedTally {
     /// Number of characters whose echo arrived.
