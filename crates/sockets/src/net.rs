@@ -209,8 +209,8 @@ impl Net {
     /// forwarder does not.
     ///
     /// The host calls `hook` with the first packet of each flow. `hook` decides whether the flow is
-    /// accepted, rejected or deferred. The host is locked while `hook` runs, so `hook` must not use
-    /// sockets of this network.
+    /// accepted, rejected, deferred or dropped. The host is locked while `hook` runs, so `hook`
+    /// must not use sockets of this network.
     ///
     /// # Errors
     /// `AddrInUse` if the network already has a forwarder; `Unsupported` if it has several shards.

@@ -58,7 +58,7 @@ impl<H: Handle> Socket<H> {
         Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
     }
 
-    /// Starts to report events of the socket to a registration with a poller. If the socket is
+    /// Starts reporting events of the socket to its registration with a poller. If the socket is
     /// already ready, reports that at once.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<H: Handle> Socket<H> {
         Ok(())
     }
 
-    /// Stops to report events to the registration, if there is one.
+    /// Stops reporting events of the socket to its registration with a poller, if there is one.
     ///
     /// # Errors
     /// The error of [`Shared::access`].

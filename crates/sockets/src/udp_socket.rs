@@ -62,8 +62,8 @@ impl UdpSocket {
         Self { socket: Arc::new(socket) }
     }
 
-    /// Sends an ICMP message to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)),
-    /// which says that the destination is unreachable. `error` is the reason, which the application
+    /// Reports to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)), by an ICMP
+    /// message, that the destination is unreachable. `error` is the reason, which the application
     /// knows from an error of its own socket to the destination.
     ///
     /// # Errors

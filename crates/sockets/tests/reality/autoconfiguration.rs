@@ -122,8 +122,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
             let (kernels, peer) = listener.accept().unwrap();
             assert_eq!(peer.ip(), temporary, "a temporary address is preferred");
             upload(&ours, &kernels, 1 << 20);
-            // The router advertises an MTU of 1,400 bytes. The segment size follows from it: less
-            // 60 bytes of headers and 12 bytes of timestamps.
+            // The router advertises an MTU of 1,400 bytes. The segment size is this MTU less 60
+            // bytes of headers and 12 bytes of timestamps.
             assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_400 - 60 - 12);
             let listener = net.bind("[::]:0").unwrap();
             let port = listener.local_addr().unwrap().port();

@@ -1,6 +1,6 @@
 //! Multicast through a bridge of the kernel. The bridge forwards datagrams to a group only to
-//! members of the group, which it learns from IGMP and MLD reports. Our host receives datagrams to
-//! groups from the kernel, and sends some.
+//! members of the group, which it learns from IGMP and MLD reports. Our host and the kernel send
+//! each other datagrams to groups through the bridge.
 
 use crate::captured::Captured;
 use crate::kernel::open;
