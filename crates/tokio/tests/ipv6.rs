@@ -45,7 +45,7 @@ async fn echo_datagrams(address: &'static str) {
     }
 }
 
-/// Sends a datagram from `local` to the server. Returns whether it comes back within a second.
+/// Sends a datagram from `local` to the server. Returns whether its echo arrives within a second.
 async fn is_answered(local: &str, data: &[u8]) -> bool {
     let socket = UdpSocket::bind(local).await.unwrap();
     socket.send_to(data, "server:7").await.unwrap();

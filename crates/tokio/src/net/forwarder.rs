@@ -117,8 +117,9 @@ impl Forwarder {
     /// a listener or a socket at the destination of a flow, the flow goes to it instead of the
     /// forwarder.
     ///
-    /// For the first packet of each flow, `hook` decides whether the flow is accepted. The host is
-    /// locked while `hook` runs, so `hook` must not use sockets of this crate.
+    /// The host calls `hook` with the first packet of each flow. `hook` decides whether the flow is
+    /// accepted, rejected, deferred or dropped. The host is locked while `hook` runs, so `hook`
+    /// must not use sockets of this crate.
     ///
     /// # Errors
     /// `AddrInUse` if the host has a forwarder; `AddrNotAvailable` if the task belongs to no host.

@@ -62,7 +62,7 @@ pub(super) fn config(versions: IpVersions, host: usize) -> StackConfig {
 }
 
 /// Returns the number of the host to which this address belongs; `None` if no host can have the
-/// address. The number may exceed the number of hosts in the network.
+/// address. The network need not have a host with this number.
 pub(super) fn host_at(address: IpAddr) -> Option<usize> {
     let suffix = match address {
         IpAddr::V4(address) => match address.octets() {

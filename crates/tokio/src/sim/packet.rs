@@ -47,7 +47,7 @@ pub enum Verdict {
     Reorder(u32),
 }
 
-/// A packet that a host has sent, as a rule receives it.
+/// A packet that a host has sent, as it is passed to a rule.
 ///
 /// ```
 /// use linerate_tokio::net::TcpStream;
