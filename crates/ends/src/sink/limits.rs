@@ -18,9 +18,8 @@ pub struct Limits {
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
-    /// Maximum size in bytes of each `read` call of a run, which replaces the size that the sweep
-    /// requests. `None` uses the size that the sweep requests. With small reads, the sink needs
-    /// more system calls and so more processor time.
+    /// Maximum size in bytes of each `read` call of a run; `None` for the size that the sweep
+    /// requests. With small reads, the sink needs more system calls and so more processor time.
     pub read_size: Option<usize>,
 }
 

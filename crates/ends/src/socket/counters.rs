@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// thousandth of the run's time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Fields of `TCP_INFO` that get another name in the records: pairs of the kernel's name and the
-/// name that findings use.
+/// Fields of `TCP_INFO` that are recorded under another name: pairs of the kernel's name and the
+/// name in the records.
 const RENAMED: &[(&str, &str)] = &[
     ("data_segs_out", names::DATA_SEGMENTS_SENT),
     ("total_retrans", names::RETRANSMITTED_SEGMENTS),
