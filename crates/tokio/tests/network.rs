@@ -204,6 +204,14 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
+    // A packet that never enters its path, or enters it later, does not overtake others.
+    let beside_others = arrivals(|byte| match byte {
+        3 => Verdict::Reorder(2),
+        4 => Verdict::Drop,
+        5 => Verdict::Delay(Duration::from_millis(35)),
+        _ => Verdict::Pass,
+    });
+    assert_eq!(bytes(&beside_others), [0, 1, 2, 6, 7, 3, 8, 5, 9]);
     // The verdict `Reorder(2)` delays a packet until two later ones have overtaken it. No datagrams
     // follow the last one, so it is delivered after the maximum delay of one second.
     let late = only(9, Verdict::Reorder(2));

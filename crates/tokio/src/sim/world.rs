@@ -324,7 +324,10 @@ impl Paths {
             None => self.enter(now, from, to, bytes),
             Some(verdict) => self.treat(now, from, to, &packet, verdict),
         }
-        if !self.held_back.is_empty() {
+        // Only a packet that has entered its path overtakes others.
+        let is_on_its_way =
+            !matches!(verdict, Some(Verdict::Drop | Verdict::Delay(_) | Verdict::Reorder(1..)));
+        if is_on_its_way && !self.held_back.is_empty() {
             self.let_go(now, from, to);
         }
     }
@@ -347,10 +350,7 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // `passes` is the number of later packets that must overtake this one. After this
-            // verdict, `carry` calls `let_go`, which also counts this packet itself, so the number
-            // is increased by one.
-            Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
+            Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
                 self.enter(now, from, to, bytes);
