@@ -24,8 +24,8 @@ pub enum NagleRule {
     /// RFC 896: a small segment waits until nothing is in flight.
     Classic,
     /// Minshall's variation, as in Linux: a small segment waits only while another small segment is
-    /// in flight. Thus the half segment of a sender whose buffer holds one and a half segments need
-    /// not wait for a delayed ACK of the full one.
+    /// in flight. With a send buffer of one and a half segments, the half segment is thus sent at
+    /// once, and need not wait for the delayed ACK of the full segment.
     Minshall,
 }
 
@@ -167,8 +167,8 @@ pub struct Config {
     /// The limits of a user timeout that the peer's advertisement can set (RFC 5482: L_LIMIT,
     /// U_LIMIT).
     pub user_timeout_limits: TimeLimits,
-    /// The minimum interval between two challenge ACKs (RFC 5961 §7). Answers to segments without
-    /// data outside the window observe it too.
+    /// The minimum interval between two challenge ACKs (RFC 5961 §7). It also limits the ACKs that
+    /// answer segments without data outside the receive window.
     pub challenge_interval: Duration,
     /// Whether resets are ignored in TIME-WAIT, so that an old segment cannot end it (RFC 1337 §3,
     /// fix 1).
@@ -181,8 +181,8 @@ pub struct Config {
     /// The maximum number of separate ranges of out-of-order data that are stored. A segment that
     /// would need another range is dropped. The default allows for a queue on the path that
     /// overflows in slow start. Such a queue drops every other segment, so each segment that
-    /// arrives forms a range of its own. With fewer ranges than that, the receiver would drop
-    /// arrived segments as well.
+    /// arrives forms a range of its own. If there were fewer ranges than such segments, the
+    /// receiver would drop some of them.
     pub reassembly_ranges: usize,
 }
 

@@ -194,16 +194,15 @@ impl<'a> Driver<'a> {
         self.0.zero_copy_data(range)
     }
 
-    /// Returns a batch of further segments that can be sent at `now`, each with a copy of the
-    /// header of the segment that was just sent. This header has `header` bytes.
-    /// [`Driver::poll_transmit`] would write equal headers, except for the sequence number of data,
-    /// or the acknowledgement number and window of an ACK. The caller must
+    /// Returns a batch of further segments that can be sent at `now`. Their headers equal that of
+    /// the segment that was just sent (`header` bytes). Only the sequence number differs, or for
+    /// ACKs the acknowledgement number and the window. The caller must
     /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
     ///
     /// No data segment of a batch contains the end of the written data, so none has PSH or FIN. The
-    /// ACK that covers all received data is not part of a batch, but a segment of
-    /// [`Driver::poll_transmit`]. Another call at the same `now` can continue a batch of data. A
-    /// batch of ACKs ends when any segment arrives.
+    /// ACK that covers all received data is not part of a batch; [`Driver::poll_transmit`] writes
+    /// it. Another call at the same `now` can continue a batch of data. A batch of ACKs ends when
+    /// any segment arrives.
     #[must_use]
     #[inline]
     pub fn poll_batch(self, now: Instant, header: usize) -> Option<Batch> {

@@ -156,8 +156,8 @@ impl Connection {
     }
 
     /// Measures the round trip by the timestamp that in-order data echoes. If the peer echoes no
-    /// timestamp, the measurement is given up. If it stayed pending, every further segment of that
-    /// peer would leave the fast path for it.
+    /// timestamp, the measurement is given up: while one is pending, every segment of the peer
+    /// leaves the fast path.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);

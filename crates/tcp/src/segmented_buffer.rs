@@ -2,7 +2,8 @@
 //! belongs to the application or the link; each range of shared bytes is a piece.
 //!
 //! Offsets count from the first byte of the buffer. Shared pieces are appended only at the end of
-//! the data. All bytes behind the last piece lie in the ring, at a fixed distance from each other.
+//! the data. All bytes behind the last piece lie in the ring. Their offsets in the ring are smaller
+//! than those in the buffer by the number of bytes in pieces.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -20,7 +21,7 @@ use linerate_wire::checksum::{Sum, copy_and_sum};
 /// piece would take more than a tenth of its size.
 pub(crate) const LEAST_PIECE: usize = 4 << 10;
 
-/// A buffer of copied bytes in a ring, between which shared pieces can lie.
+/// A buffer of copied bytes, which lie in a ring. Shared pieces can lie between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SegmentedBuffer {
     ring: Ring,

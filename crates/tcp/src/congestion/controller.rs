@@ -186,14 +186,14 @@ pub trait Controller: fmt::Debug + Send + Sync {
     fn on_loss(&mut self, flight: u32);
 
     /// Handles a congestion mark, by reducing the window as after a loss (RFC 3168 §6.1.2). RFC
-    /// 8511 would permit a smaller reduction than after a loss. The built-in controllers, like
-    /// those of Linux, do not use it.
+    /// 8511 permits a smaller reduction after a mark than after a loss. The built-in controllers,
+    /// like those of Linux, do not make use of this permission.
     fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }
 
-    /// Reduces the window to one segment. Called if the SYN was lost several times, and if the
-    /// retransmission timer expires again for data that it has already retransmitted.
+    /// Reduces the window to one segment. Called in two cases: the SYN was lost several times, or
+    /// data that was retransmitted after a timeout has timed out again.
     fn restart(&mut self) {
         self.window_mut().restart();
     }

@@ -79,7 +79,8 @@ impl Cubic {
     }
 
     /// Sets `W_max` to the present window, at which congestion occurred (RFC 9438 §4.6). If that
-    /// window is below the previous `W_max`, sets it lower, for fast convergence (§4.7).
+    /// window is below the previous `W_max`, the new `W_max` is 15 % lower than the window, for
+    /// fast convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
         let converges = self.w_max.is_some_and(|w_max| cwnd < w_max);

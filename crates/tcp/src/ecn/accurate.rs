@@ -102,7 +102,8 @@ pub(crate) struct Accurate {
     /// arrived at the peer, according to its feedback.
     pub(crate) delivered: Counters,
     /// The number of segments that we had sent when the most recent mark arrived. `marks` counts
-    /// the marks since the last of these segments was sent, which no segment has reported yet.
+    /// the marks that had arrived since the final one of these segments was sent, and were thus not
+    /// yet reported.
     marked_at: u64,
     marks: u32,
     /// The number of segments that we had received when the most recent marked segment arrived,

@@ -164,8 +164,9 @@ impl Connection {
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
-    /// Chooses the segment to send when the persist timer has expired. If the window is closed, it
-    /// is one byte beyond it. Otherwise it is as much data as the small window permits.
+    /// Chooses the segment to send when the persist timer has expired. If the window is closed, the
+    /// segment contains the byte after the window. Otherwise it contains as much data as the small
+    /// window permits.
     fn choose_probe(&self) -> Piece {
         match self.usable_window() {
             0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },

@@ -8,9 +8,8 @@ use crate::timers::Timer;
 use crate::{Connection, State, TimeLimits};
 use linerate_units::{Duration, Instant};
 
-/// The function that has chosen a segment. Segments of the other functions than
-/// [`Connection::choose`] have known properties, so some steps of the recording are unnecessary for
-/// them.
+/// The function that has chosen a segment. If another function than [`Connection::choose`] has
+/// chosen it, the segment has known properties, so some steps of the recording are unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The segment was chosen by [`Connection::choose`].
@@ -45,9 +44,9 @@ impl Connection {
             Choice::Ack { count } => self.statistics.pure_acks_sent += u64::from(count),
             Choice::Nothing => {}
         }
-        // The SYN of an active open carries no acknowledgement, so nothing is recorded below. Of
-        // all other segments, those with data acknowledge everything received. An ACK without data
-        // may acknowledge less.
+        // The steps below record the acknowledgement number that was sent. The SYN of an active
+        // open has none. An ACK without data may acknowledge only a part of the received data; all
+        // other segments acknowledge everything.
         let may_be_first = origin == Origin::Chosen || matches!(sent, Choice::Syn { .. });
         if may_be_first && self.state == State::SynSent {
             return;

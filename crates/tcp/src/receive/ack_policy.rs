@@ -88,8 +88,8 @@ impl AckPolicy {
         self.is_pushed = is_pushed;
     }
 
-    /// Whether the connection is receiving a bulk transfer. If so, both counts are zero, and
-    /// segments need not be counted.
+    /// Whether the connection is receiving a bulk transfer. If so, both counts in [`Early`] are
+    /// zero, and further segments need not be counted.
     #[inline(always)]
     pub(crate) fn is_in_full_flow(&self) -> bool {
         self.early == [0, 0]

@@ -249,8 +249,9 @@ impl ReceiveBuffer {
         self.length = 0;
     }
 
-    /// Copies the memory that contains no data from `other`, so that this memory is equal when the
-    /// two buffers are compared. `beyond` lists the ranges of out-of-order data, as offsets.
+    /// Overwrites the memory that contains no data with that of `other`. A comparison of the two
+    /// buffers then considers only data. `beyond` lists the ranges of out-of-order data, as
+    /// offsets.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
         let readable = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));

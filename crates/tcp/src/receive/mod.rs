@@ -199,8 +199,8 @@ impl Receiver {
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Records that the data from `left` to `right` has arrived, as far as it had arrived before.
-    /// The next acknowledgement reports this duplicate range.
+    /// Handles the arrival of data from `left` to `right`. Stores the part of it that had arrived
+    /// before, which the next acknowledgement reports as a duplicate.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -289,8 +289,8 @@ impl Receiver {
         self.buffer.clear();
     }
 
-    /// Copies the buffer memory that contains no data from `other`, so that this memory is equal
-    /// when the two are compared.
+    /// Overwrites the buffer memory that contains no data with that of `other`. A comparison of the
+    /// two then considers only data.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
         let beyond: Vec<_> = self

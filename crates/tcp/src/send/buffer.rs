@@ -132,9 +132,8 @@ impl SendBuffer {
         (written, count == wanted)
     }
 
-    /// Moves as much of `data` as fits into the buffer without a copy, and returns the number of
-    /// bytes moved. Short data is copied to the buffer. While other connections wait for memory,
-    /// all data is copied.
+    /// Moves as much of `data` as fits into the buffer, and returns the number of bytes moved. The
+    /// bytes are not copied, unless they are few or other connections wait for memory.
     pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
         let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
         let count = data.len().min(room);
@@ -248,8 +247,8 @@ impl SendBuffer {
         self.length = 0;
     }
 
-    /// Copies the memory that contains no data from `other`, so that this memory is equal in a
-    /// comparison; see [`SegmentedBuffer::copy_unused_memory`].
+    /// Overwrites the memory that contains no data with that of `other`. A comparison of the two
+    /// buffers then considers only data; see [`SegmentedBuffer::copy_unused_memory`].
     pub(crate) fn copy_unused_memory(&mut self, other: &Self) {
         let written = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, [&written]);

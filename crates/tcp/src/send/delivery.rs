@@ -199,8 +199,8 @@ impl DeliveryAccount {
         }
     }
 
-    /// Records that the sender is application-limited. From segments that are sent until the
-    /// `in_flight` bytes are delivered, samples may be below the rate that the path can deliver.
+    /// Records that the sender is application-limited. Samples from segments that are sent before
+    /// the `in_flight` bytes are delivered may be below the rate that the path can deliver.
     pub(crate) fn note_application_limited(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }

@@ -50,9 +50,10 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // An acknowledgement that also covers data sent after the timeout is no evidence of a
-        // spurious timeout. Earlier acknowledgements may be lost. Its SACK blocks may then report
-        // original segments that had arrived before the timeout (RFC 5682 §3.1 step 3 (a)).
+        // Data beyond `recover` was sent after the timeout. Once any of it has arrived, the
+        // acknowledgement is no evidence of a spurious timeout: if earlier acknowledgements were
+        // lost, it may report original segments that had arrived before the timeout (RFC 5682 §3.1
+        // step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,

@@ -80,8 +80,8 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Creates the state outside recovery. `recover` is the end of the most recent recovery, or of
-    /// the recovery that the caller begins.
+    /// Creates the state outside recovery, with the given sequence number `recover`. A caller that
+    /// begins a recovery changes the other fields afterwards.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,

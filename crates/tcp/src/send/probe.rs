@@ -74,10 +74,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
     }
 
-    /// Restarts the retransmission timer for a single segment in flight, with SACK and no missing
-    /// data. The caller has made sure that SACK is used and no data is missing. Of the conditions
-    /// of a tail loss probe, only three are left to check: the RTO, its backoff, and the probe
-    /// before this one.
+    /// Restarts the retransmission timer for a single segment in flight. The caller has made sure
+    /// that SACK is used and no data is missing. Of the conditions of a tail loss probe, only three
+    /// are left to check: the RTO, its backoff, and the probe before this one.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;

@@ -38,8 +38,8 @@ impl Prr {
     /// Returns the congestion window after an acknowledgement that has delivered `delivered` bytes
     /// and left `pipe` bytes in flight. `safe` is true if the acknowledgement advanced SND.UNA and
     /// reported no further loss. If so, and if less than SSTHRESH is in flight, slow start enlarges
-    /// the data in flight up to SSTHRESH. If `safe` is false, less than SSTHRESH in flight is only
-    /// kept constant.
+    /// the data in flight up to SSTHRESH. If `safe` is false and less than SSTHRESH is in flight,
+    /// this amount is only kept constant.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -92,8 +92,9 @@ mod tests {
         assert_eq!((sent, pipe), (10, ssthresh));
     }
 
-    /// Many losses leave less than SSTHRESH in flight. If it is safe, slow start then permits two
-    /// segments for each delivered segment, up to SSTHRESH. If it is not, one segment is permitted.
+    /// Many losses leave less than SSTHRESH in flight. While acknowledgements advance SND.UNA and
+    /// reveal no further loss, slow start then permits two segments for each delivered segment, up
+    /// to SSTHRESH. Otherwise one segment is permitted.
     #[test]
     fn slow_start_refills_an_emptied_pipe_when_safe() {
         let mut prr = Prr::begin(20 * MSS);

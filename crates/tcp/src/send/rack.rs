@@ -150,7 +150,7 @@ impl Rack {
     }
 
     /// Returns the reordering window (RACK.reo_wnd). A segment counts as lost if it is not
-    /// acknowledged within the latest round-trip time and this window.
+    /// acknowledged within the sum of the latest round-trip time and this window.
     fn window(&self, tolerance: &Tolerance) -> Duration {
         let borne = if !self.reordering_seen && tolerance.enough_evidence {
             Duration::ZERO
@@ -160,8 +160,8 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If it is not, but will be
-    /// unless it arrives in time, `wait` becomes at least the time that is left.
+    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If the range is not lost
+    /// yet, but will count as lost after some time, `wait` becomes at least this time.
     pub(crate) fn judge(
         &self,
         now: Instant,

@@ -418,8 +418,8 @@ impl Connection {
         self.sender.path.note_duplicate(block.left, block.right);
     }
 
-    /// Handles an acknowledgement if data is missing, in recovery, if a tail loss probe is
-    /// unanswered, or if a duplicate is reported.
+    /// Handles an acknowledgement in four cases: data is missing, recovery is in progress, a tail
+    /// loss probe is unanswered, or a D-SACK block reports a duplicate.
     fn process_ack_in_recovery(
         &mut self,
         now: Instant,

@@ -225,8 +225,9 @@ pub(super) fn is_too_much(lost: u64, in_flight: u32) -> bool {
     lost * 1_000 > u64::from(in_flight) * LOSS_THRESHOLD
 }
 
-/// `InflightAtLoss`: returns the amount of data in flight, in bytes, up to which the loss was
-/// within the threshold. Only a part of the lost segment counts.
+/// `InflightAtLoss`: returns the amount of data in flight, in bytes, at which the loss reached the
+/// threshold. It includes the part of the lost segment up to that point. If the loss had exceeded
+/// the threshold before this segment, it includes no part of it.
 fn inflight_at_loss(lost: &Lost) -> u32 {
     let before = u64::from(lost.in_flight_at_send.saturating_sub(lost.bytes));
     let lost_before = lost.since_sent.saturating_sub(u64::from(lost.bytes));

@@ -7,7 +7,7 @@ use crate::compact::pack::packed;
 /// opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
-    /// `next_round_delivered`: the round ends when a segment is delivered before whose sending at
+    /// `next_round_delivered`: the round ends when a segment is delivered that was sent after at
     /// least this number of bytes had been delivered.
     end: u64,
     /// `round_count`: the number of rounds since the connection was opened.

@@ -2,8 +2,8 @@
 //!
 //! A report may be forged. If packets larger than the reported size have arrived before, the report
 //! is doubtful and is held: it is neither applied nor discarded at first. It is applied if the
-//! quoted segment is lost. It is discarded if the quoted segment arrives, or if data larger than
-//! the reported size arrives that was sent after it.
+//! quoted segment is lost. It is discarded if the quoted segment arrives, or if a segment larger
+//! than the reported size arrives that was sent after the quoted one.
 
 use super::{PathMtu, PathSearch, Search};
 use crate::compact::pack::packed;
@@ -128,10 +128,11 @@ impl PathMtu {
         }
     }
 
-    /// Discards the held report if an acknowledgement shows that it is false. It is false if the
-    /// quoted segment has arrived, or if more bytes than the reported size were delivered that
-    /// include a segment sent after it. `bytes` bytes were delivered, of which the segment `newest`
-    /// was sent most recently. Returns whether the report was discarded.
+    /// Discards the held report if an acknowledgement shows that it is false. The acknowledgement
+    /// has delivered `bytes` bytes, of which the segment `newest` was sent most recently. The
+    /// report is false if the quoted segment has arrived. It is also false if `newest` was sent
+    /// after the quoted segment and `bytes` exceeds the reported size. Returns whether the report
+    /// was discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
@@ -253,9 +254,8 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Plans a probe of `size` bytes as soon as possible, because it is uncertain whether packets
-    /// of this size pass. If the connection cannot send probes, the size only counts as
-    /// unconfirmed.
+    /// Records that the report which has reduced packets is doubtful. If the connection can send
+    /// probes, a probe of `size` bytes tests the report as soon as possible.
     fn plan_probe(&mut self, size: u32, now: Instant) {
         let (limit, may_probe) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
         let search = self.search();

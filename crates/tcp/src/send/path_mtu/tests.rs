@@ -564,8 +564,8 @@ fn a_duplicate_of_other_data_does_not_clear_the_loss_of_the_probe() {
     }
 }
 
-/// RFC 5927 §7.2: a report is about the probe if it quotes the probe. Its size must lie between the
-/// present size and that of the probe, or it is ignored.
+/// RFC 5927 §7.2: a report is about the probe if it quotes the probe. The reported size must lie
+/// between the present size and that of the probe; otherwise the report is ignored.
 #[test]
 fn a_report_is_about_the_probe_if_it_quotes_it_and_its_size_is_plausible() {
     let mut path = path(PathSearch::Always, ETHERNET);

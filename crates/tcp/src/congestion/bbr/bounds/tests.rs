@@ -46,8 +46,8 @@ fn steady(phase: Phase) -> Bbr {
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // The tests need a phase that stays in the following rounds. `start_down` puts off the next
-    // probe for at least two seconds, so no probe begins in them.
+    // The phase must not change in the rounds below. `start_down` puts off the next probe for at
+    // least two seconds, so no probe begins in these rounds.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
