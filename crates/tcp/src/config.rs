@@ -98,8 +98,8 @@ pub struct Config {
     /// The negotiation of explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
     /// The negotiation of accurate ECN (RFC 9768). If [`Config::ecn`] also requests ECN, the SYN
-    /// requests AccECN. A peer that supports only RFC 3168 can accept that kind. [`Config::modern`]
-    /// disables AccECN, as Linux does.
+    /// requests AccECN. A peer that supports only RFC 3168 can take this for a request of ECN by
+    /// RFC 3168. [`Config::modern`] disables AccECN, as Linux does.
     pub accurate_ecn: EcnRule,
     /// The rule that decides whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
@@ -108,8 +108,9 @@ pub struct Config {
     /// [`crate::Connection::set_max_pacing_rate`] changes it.
     pub max_pacing_rate: Option<Rate>,
     /// Whether each of the first two duplicate acknowledgements lets one new segment exceed the
-    /// congestion window (limited transmit, RFC 3042). If one of three segments is lost, these two
-    /// new segments cause further duplicate ACKs, so that the third one arrives.
+    /// congestion window (limited transmit, RFC 3042). If one of three segments in flight is lost,
+    /// the other two cause only two duplicate ACKs. The new segments then cause the third one,
+    /// which starts fast retransmission.
     pub limited_transmit: bool,
     /// Whether new data is sent after a retransmission timeout, until it is known whether the
     /// timeout was spurious (F-RTO, RFC 5682).

@@ -48,9 +48,9 @@ impl Expectation {
     #[inline(never)]
     fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        // If no header is predicted, `is_plain` is false whether or not the output is plain.
-        // Computing it would cost time after each step of the slow path. Output then calls
-        // `has_only_plain_output` itself.
+        // If no header is predicted, it is not computed whether the output is plain, because this
+        // would cost time after each step of the slow path. `is_plain` is then false, and output
+        // calls `has_only_plain_output` itself.
         let is_plain = header != 0 && connection.has_only_plain_output();
         Self { header, burst: 0, is_plain }
     }

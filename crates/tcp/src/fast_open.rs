@@ -105,8 +105,8 @@ impl Connection {
     }
 
     /// Whether data or a FIN may be sent. With Fast Open, a server may send both before the
-    /// handshake is complete, until the SYN-ACK times out. After that, the client's address may be
-    /// spoofed, or the client may have received no SYN-ACK.
+    /// handshake is complete, until the SYN-ACK times out. The timeout suggests that the client's
+    /// address is spoofed, or that the client has received no SYN-ACK.
     pub(crate) fn may_send(&self) -> bool {
         self.state.sends_data() || self.may_send_early()
     }

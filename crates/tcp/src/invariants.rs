@@ -74,8 +74,8 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // A refused segment may make a reset due, which is sent before all other output. It has
-            // then ended a burst of segments that was unfinished when the refused segment arrived.
+            // The refused segment has made a reset due, which is sent before all other output. A
+            // burst that was in progress has therefore ended.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");

@@ -256,8 +256,8 @@ impl Congestion {
     }
 
     /// Undoes the response to a spurious loss. A controller that governs recovery does this itself.
-    /// Any other controller is replaced by `before`, its state before the loss. It is kept if its
-    /// window is by now larger than that of `before` (RFC 9438 §4.9.2).
+    /// Any other controller is replaced by `before`, its state before the loss, unless its window
+    /// is by now larger than that of `before` (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();

@@ -148,7 +148,7 @@ impl Window {
     }
 
     /// Changes the segment size. If segments become smaller, CWND shrinks to the same number of
-    /// segments. Its bytes in smaller segments would be a burst of more segments (RFC 5681 §3.1).
+    /// segments. If it kept its bytes, it would permit a burst of more segments (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;

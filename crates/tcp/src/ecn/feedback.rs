@@ -146,8 +146,8 @@ impl Connection {
     }
 
     /// Returns the AccECN option that the next segment must carry for one of `reasons`, beside the
-    /// options `others`. `None` if none of the reasons applies. Up to two SACK blocks have
-    /// priority; `None` if the option does not fit together with them.
+    /// options `others`. `None` if none of the reasons applies, or if the option does not fit
+    /// together with up to two SACK blocks, which have priority.
     pub(crate) fn ecn_option(&self, reasons: EcnSignals, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.is_option_due(reasons))?;
         let blocks =
@@ -288,8 +288,8 @@ impl Connection {
         self.ecn.accurate.as_deref().map_or(TcpFlags::empty(), |accurate| accurate.ace)
     }
 
-    /// Whether the ACE field may have wrapped if the next segment has the same value as the segment
-    /// before it.
+    /// Whether an unchanged ACE field in the peer's next segment may mean that eight marks were
+    /// added.
     pub(crate) fn is_ace_ambiguous(&self) -> bool {
         self.ecn.accurate.as_deref().is_some_and(super::Accurate::is_ambiguous)
     }

@@ -22,8 +22,8 @@ impl Connection {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
             // The application has closed the connection and will not read this data, so the
-            // connection is reset. With an acknowledgement, the peer would wrongly assume that the
-            // data was delivered.
+            // connection is reset. If the data were acknowledged, the peer would wrongly assume
+            // that it was delivered.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }

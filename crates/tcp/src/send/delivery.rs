@@ -224,8 +224,8 @@ impl DeliveryAccount {
 
     /// Processes the delivery of `bytes` bytes, and returns a sample of the delivery rate.
     /// `send_record` belongs to the most recently sent of the delivered segments. `shortest` is the
-    /// minimum round-trip time. If the sampling interval is shorter, the computed rate would be too
-    /// high, so there is no sample (draft-ietf-ccwg-bbr §4.1.2.3).
+    /// minimum round-trip time. If the sampling interval is shorter than that, the computed rate
+    /// would be too high, so there is no sample (draft-ietf-ccwg-bbr §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -81,7 +81,7 @@ packed!(Loss {
 
 impl Loss {
     /// Creates the state outside recovery, with the given sequence number `recover`. A caller that
-    /// begins a recovery changes the other fields afterwards.
+    /// begins a recovery overrides some of the other fields.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,

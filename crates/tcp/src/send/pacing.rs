@@ -20,8 +20,8 @@ pub(crate) const BURST: Duration = Duration::from_millis(1);
 /// segments by one ACK.
 const SMALLEST_BURST: u32 = 2;
 
-/// Without a pacing rate, the number of segments that are sent before it is decided again whether
-/// there is a rate.
+/// The number of segments in a burst without a pacing rate. After each burst, it is decided again
+/// whether there is a rate.
 const FREE_SEGMENTS: u32 = 256;
 
 /// The rule that decides whether segments are paced, that is, spread over the round trip. A maximum

@@ -203,9 +203,9 @@ impl Connection {
 
     /// Processes an acknowledgement of data that was sent once and has arrived in order. The caller
     /// has made sure that no data is missing. With `WHOLE`, the data in flight must be a single
-    /// burst, of which all is acknowledged. Data in order cannot be reordered, so the send records
-    /// are not copied for a search. Returns false, without any effect, if some of the data was
-    /// retransmitted or the condition of `WHOLE` does not hold.
+    /// burst, of which all is acknowledged. In-order data cannot show reordering, so only the send
+    /// records of its first and its final range are read. Returns false, without any effect, if
+    /// some of the data was retransmitted or the condition of `WHOLE` does not hold.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,

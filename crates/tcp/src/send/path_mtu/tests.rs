@@ -117,8 +117,8 @@ fn the_next_probe_waits_after_a_failure() {
     assert_eq!(path.ready(), Some(1_172), "the middle of the remaining sizes");
 }
 
-/// RFC 4821 §7.6.4: if other segments were lost with a probe, its size need not be the cause. A
-/// probe of the same size follows.
+/// RFC 4821 §7.6.4: if other segments were lost together with a probe, the size of the probe need
+/// not be the cause. A probe of the same size follows.
 #[test]
 fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);

@@ -105,8 +105,8 @@ fn single_losses_set_no_bounds_during_a_probe() {
 }
 
 /// draft-ietf-ccwg-bbr §5.5.10.2 (`HandleInflightTooHigh`): a probe continues after a loss of 2 %
-/// of the data in flight. It ends after a larger loss, and only its first such loss sets the
-/// long-term bound.
+/// of the data in flight. A larger loss ends it and sets the long-term bound. A further large loss
+/// does not change the bound.
 #[test]
 fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     let mut bbr = steady(Phase::Up);
