@@ -253,9 +253,9 @@ impl Connection {
     }
 
     /// Releases the connection: the application will not use it any more. Written data is still
-    /// sent, but only for the time `linger`. If received data is unread, or data arrives after this
-    /// call, the connection is reset. Without the reset, the peer would assume that the application
-    /// has read this data (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    /// sent, but only for the time that [`Connection::linger`] returns. If received data is unread,
+    /// or data arrives after this call, the connection is reset. Without the reset, the peer would
+    /// assume that the application has read this data (RFC 9293 §3.6.1, RFC 2525 §2.17).
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {

@@ -27,9 +27,10 @@ impl Connection {
 
 impl<'a> Driver<'a> {
     /// Adds a Fast Open option to the SYN of an active open (RFC 7413 §4.2). With
-    /// [`FastOpenOffer::Request`] the SYN requests a cookie. With a cookie, it carries the data
-    /// that was written before it is sent. Send only data that may be delivered twice: after the
-    /// server has closed the connection, a duplicate SYN can open another one (§6.1).
+    /// [`FastOpenOffer::Request`], the SYN requests a cookie. With [`FastOpenOffer::Data`], it
+    /// carries a cookie, and the data that was written before the SYN is sent. Send only data that
+    /// may be delivered twice: after the server has closed the connection, a duplicate SYN can open
+    /// another one (§6.1).
     #[inline]
     pub fn try_fast_open(self, offer: FastOpenOffer) {
         self.0.try_fast_open(offer);

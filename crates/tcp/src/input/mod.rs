@@ -55,8 +55,8 @@ pub enum Disposition {
 pub enum Refusal {
     /// The connection is closed, so the segment cannot belong to it.
     Closed,
-    /// The segment lies outside the receive window, or in TIME-WAIT, has data or sequence numbers
-    /// beyond the peer's FIN.
+    /// The segment lies outside the receive window. Also used for a segment in TIME-WAIT that has
+    /// data, or a sequence number, beyond the peer's FIN.
     OutsideWindow,
     /// The timestamp is missing, or older than the timestamp of an earlier segment (PAWS).
     OldTimestamp,

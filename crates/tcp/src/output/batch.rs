@@ -27,8 +27,8 @@ use linerate_wire::{SeqNum, Sum, TcpFlags, TcpHeader};
 /// together with the headers.
 const MOST: u32 = 65_535 - 120;
 
-/// Segments that can be sent directly after the most recently sent segment, each with a copy of its
-/// header.
+/// Segments that can be sent directly after the most recently sent segment. Their headers are
+/// copies of its header, with other sequence or acknowledgement numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The number in the first segment of the batch: SEG.SEQ for data, SEG.ACK for ACKs.

@@ -167,8 +167,8 @@ impl Connection {
 
     /// Returns the sequence number of a segment without data, which is the number after all sent
     /// data, even during retransmissions. If only acknowledgements were lost, the peer has the
-    /// retransmitted data already. With the number of a retransmission, it would refuse the segment
-    /// as outside its window, and ignore the acknowledgement in it.
+    /// retransmitted data already. If the segment had the number of the retransmission, the peer
+    /// would refuse it as outside the window, and ignore its acknowledgement.
     ///
     /// The byte of a window probe does not count as sent here, because the peer may have refused
     /// it.

@@ -21,8 +21,8 @@ pub(super) enum Origin {
         /// Whether the segment is the only one with data in flight.
         is_alone: bool,
     },
-    /// The segment belongs to a batch: it has a copy of the header of the segment sent before, with
-    /// other numbers.
+    /// The segment belongs to a batch: its header is a copy of that of the segment sent before,
+    /// with another sequence or acknowledgement number.
     Batch,
 }
 

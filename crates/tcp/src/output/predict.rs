@@ -221,8 +221,8 @@ impl Connection {
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a segment that was recorded before. `sum` is the partial checksum of its
-    /// header, which was written before.
+    /// Writes the data of a segment that is already recorded and whose header is already written.
+    /// `sum` is the partial checksum of the header.
     #[inline(always)]
     fn write_rest(
         &self,

@@ -111,8 +111,8 @@ impl ReceiveBuffer {
         length < LEAST_PIECE && self.storage.has_place(self.len() + length)
     }
 
-    /// Writes `bytes` to the end of the readable data. [`Self::take_in_place`] has counted them as
-    /// readable before. [`Self::has_place_for_next`] must have returned true before that call.
+    /// Writes `bytes` over the final bytes of the readable data. [`Self::take_in_place`] must have
+    /// counted them already, after [`Self::has_place_for_next`] has returned true.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, bytes: &[u8]) {
         self.storage.write_last(self.len(), bytes);
