@@ -85,9 +85,9 @@ impl Connection {
     }
 
     /// Handles `count` predicted segments with `length` bytes of data each, which are already
-    /// stored in the buffer. `last` is the header of the final segment. TS.Recent is taken from the
-    /// segment that begins at the highest sequence number that we have acknowledged. Only the first
-    /// of the segments can begin there. All have equal timestamps, so that of `last` is used.
+    /// stored in the buffer. `last` is the header of the final segment. If the first segment begins
+    /// at Last.ACK.sent, its timestamp becomes TS.Recent (RFC 7323 §4.3). All segments have equal
+    /// timestamps, so that of `last` is used.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,

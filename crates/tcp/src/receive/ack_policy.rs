@@ -113,7 +113,8 @@ impl AckPolicy {
 
     /// Decides about in-order data in `count` segments of `length` bytes each. If `count` is one,
     /// the length does not matter. Returns two values: whether an acknowledgement is due at once,
-    /// and whether at least one segment must wait for the delayed-ACK timer.
+    /// and whether the acknowledgement of at least one segment is delayed at first, so that the
+    /// delayed-ACK timer runs.
     ///
     /// `pending` is the number of bytes that are not acknowledged once all `count` segments have
     /// arrived, and `segment` is the number of bytes in a full segment. `was_crowded(n)` returns

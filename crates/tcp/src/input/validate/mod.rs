@@ -201,8 +201,8 @@ impl Connection {
     }
 
     /// Whether a segment before the receive window is a duplicate of data of this connection. If it
-    /// is, its sequence number precedes RCV.NXT by at most the largest window that we have
-    /// announced, and its acknowledgement number is acceptable.
+    /// is, its sequence number precedes RCV.NXT by at most the largest window that we can announce
+    /// with the negotiated scale, and its acknowledgement number is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;
