@@ -34,9 +34,9 @@ impl Header {
         Self { to: UNASSIGNED, from, kind: EXPERIMENT, numbers: [0; 4] }
     }
 
-    /// Writes a frame of `length` bytes that begins with this header. If `length` is below
-    /// [`Header::SHORTEST`], the frame has that length; if it exceeds the buffer, the frame fills
-    /// the buffer. Returns the length of the frame.
+    /// Writes a frame of `length` bytes that begins with this header. A frame shorter than
+    /// [`Header::SHORTEST`] is padded to that length, and a frame longer than the buffer is cut off
+    /// at its end. Returns the length of the frame.
     pub(crate) fn write(&self, room: &mut [u8], length: usize) -> usize {
         let length = length.clamp(Self::SHORTEST.min(room.len()), room.len());
         let frame = &mut room[..length];

@@ -26,8 +26,8 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
-    /// Index of the level whose first job is running, and the time at which this job's remaining
-    /// work was last updated. `None` if the processor is idle.
+    /// Index of the level whose first job is running, and the time of the most recent update of
+    /// this job's remaining work. `None` if the processor is idle.
     running: Option<(usize, Tick)>,
     /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,
@@ -58,8 +58,9 @@ pub(crate) struct Due {
 }
 
 const FULL: u64 = 1 << 16;
-/// Lower limit of the speed, in 65,536ths, before other processors slow this one down. A processor
-/// gets some bus cycles even if NICs use the whole bus.
+/// Lower limit of the speed, in 65,536ths, to which NICs and other bus masters can slow a processor
+/// down. It gets some bus cycles even if they use the whole bus. Other processors can slow it down
+/// below this limit.
 const SLOWEST: u64 = FULL / 20;
 
 impl<J> Cpu<J> {
@@ -186,7 +187,7 @@ impl<J> Cpu<J> {
         alone * FULL * FULL / (FULL * FULL + self.competitors * self.bus_demand * self.bus_demand)
     }
 
-    /// Deducts the work done since the last deduction from the running job's remaining work.
+    /// Deducts the work done since the previous call from the running job's remaining work.
     fn pause(&mut self, now: Tick) {
         let Some((level, since)) = self.running else { return };
         let passed = now.since(since);
@@ -228,8 +229,8 @@ mod tests {
         Span::from_picos(count * MICRO)
     }
 
-    /// Adds a job that takes `work` microseconds, at `now` microseconds. If another job runs
-    /// because of this, returns the scheduled end of that job.
+    /// Adds a job that takes `work` microseconds, at `now` microseconds. If the processor then
+    /// starts a job, returns the scheduled end of that job.
     fn add<J>(cpu: &mut Cpu<J>, now: u64, level: Level, work: u64, job: J) -> Option<Due> {
         cpu.add(level, micros(work), job);
         cpu.resume(at(now))

@@ -1,12 +1,12 @@
-//! The state of a machine that the timeline shows.
+//! The part of a machine's state that the timeline shows.
 
 use super::cpu::Level;
 use crate::timeline::Activity;
 
-/// The state that the timeline shows of a machine.
+/// The part of a machine's state that the timeline shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MachineSnapshot {
-    /// Percentage of the bus that the NIC uses.
+    /// Percentage of bus time that the NIC uses.
     pub(crate) bus: u64,
     /// Event that the host's TCP waits for, if the machine is idle.
     pub(crate) waits_for: Option<Activity>,
@@ -14,7 +14,7 @@ pub(crate) struct MachineSnapshot {
     pub(crate) processors: Vec<ProcessorSnapshot>,
 }
 
-/// The state that the timeline shows of a processor.
+/// The part of a processor's state that the timeline shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessorSnapshot {
     /// Priority level of the running job; `None` if the processor is idle.

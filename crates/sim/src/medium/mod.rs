@@ -162,8 +162,9 @@ impl Medium {
         }
     }
 
-    /// Changes the number of bytes that the NIC at `port` sends of the frame that it is sending. A
-    /// serial line ignores this call, because frames on it are never aborted.
+    /// Adapts the end of the transmission at `port` to the number of bytes that the NIC sends of
+    /// `frame`. A FIFO underrun reduces this number. A serial line ignores this call, because
+    /// frames on it are never aborted.
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
@@ -181,9 +182,9 @@ impl Medium {
         }
     }
 
-    /// Delays the frame that the NIC at `port` has requested to send until `until`, unless its
-    /// transmission has begun. Media other than a bus ignore this call, because a station on them
-    /// can send while it receives.
+    /// Delays the start of the frame that the NIC at `port` has requested to send: it may not begin
+    /// before `until`. Has no effect if the frame has begun. Media other than a bus ignore this
+    /// call, because a station on them can send while it receives.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),

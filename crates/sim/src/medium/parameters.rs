@@ -6,7 +6,7 @@ use linerate_units::{Rate, Span};
 /// Slot time in bit times: within it, a signal must travel through the whole bus and back.
 const SLOT_BITS: u64 = 512;
 
-/// Parameters of a bus or a star.
+/// Parameters of a bus, or of a star: cables from all stations to one repeater.
 #[derive(Clone, Debug)]
 pub(crate) struct BusParameters {
     /// Bit rate of the cable.
@@ -21,7 +21,7 @@ pub(crate) struct BusParameters {
     /// Experiments can set this to `false`.
     pub(crate) collisions: bool,
     /// Delay of the repeater, if the medium is a star; `None` for a bus. The position of a station
-    /// on a star is the length of its arm.
+    /// on a star is the length of its cable to the repeater.
     pub(crate) repeater: Option<Span>,
 }
 
@@ -45,9 +45,8 @@ impl BusParameters {
         Ok(Self { repeater: Some(bus.bit * section.count("repeater")?), ..bus })
     }
 
-    /// Returns the longest propagation time between two stations. `place` is the largest position
-    /// of a station. On a bus this is a propagation time from one end of the cable; on a star it is
-    /// that of an arm.
+    /// Returns the longest propagation time between two stations. `place` is the longest
+    /// propagation time to a station: from one end of a bus, or from the repeater of a star.
     pub(crate) fn longest(&self, place: Span) -> Span {
         self.repeater.map_or(place, |repeater| place * 2 + repeater)
     }

@@ -4,8 +4,8 @@
 use crate::frame::FrameId;
 use std::collections::VecDeque;
 
-/// A frame for the NIC to send. It contains all data of a descriptor. With TSO, the data of a
-/// descriptor are divided into segments, and each segment is a frame.
+/// A frame for the NIC to send. Without TSO, it contains all data of a descriptor. With TSO, it
+/// contains one of the segments into which the data of a descriptor are divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,

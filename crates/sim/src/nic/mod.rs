@@ -118,8 +118,8 @@ pub(crate) struct Nic {
     /// Time of one byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters of the whole NIC. Counters of a single queue are zero here; [`Nic::statistics`]
-    /// adds them.
+    /// Counters of the whole NIC. Those that each queue counts are zero here; [`Nic::statistics`]
+    /// adds the sums over the queues.
     counted: NicStatistics,
 }
 

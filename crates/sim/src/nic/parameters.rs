@@ -43,8 +43,8 @@ pub(crate) struct TransmitParameters {
     /// Time from the end of a sent frame until its descriptor is complete and the NIC can
     /// interrupt.
     pub(crate) done: Span,
-    /// Time from the end of a received frame until the NIC can send a frame, also one that was
-    /// ready before. Zero if sending and receiving use separate hardware.
+    /// Time from the end of a received frame until the NIC can send its next frame, even one that
+    /// was ready earlier. Zero if sending and receiving use separate hardware.
     pub(crate) after_receive: Span,
     /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,

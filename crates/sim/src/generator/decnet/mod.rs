@@ -21,8 +21,8 @@ const KIND: u16 = 0x88b6;
 const LONGEST_MESSAGE: u64 = 65_535;
 /// Upper limit of the configured window, in messages.
 const WIDEST_WINDOW: u64 = 65_536;
-/// Upper limit of the configured sizes of the pool and of a buffer, in bytes. Each queued frame
-/// occupies at least [`SMALLEST_BUFFER`] bytes of the pool, so this limit also bounds their number.
+/// Upper limit of the configured sizes of the pool and of a buffer, in bytes. It also bounds the
+/// number of queued frames, because each occupies at least [`SMALLEST_BUFFER`] bytes of the pool.
 const LARGEST_POOL: u64 = 100_000_000;
 /// Lower limit of the configured size of a buffer, in bytes.
 const SMALLEST_BUFFER: u64 = 64;
@@ -40,7 +40,7 @@ enum Backoff {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecnetParameters {
     costs: FrameCosts,
-    /// Length of a message in bytes, as a frame without its check sequence.
+    /// Length in bytes of the frame that carries a message, without its check sequence.
     message: usize,
     /// Interval between the new messages of a connection.
     interval: Span,
@@ -89,8 +89,8 @@ impl DecnetParameters {
         self.message
     }
 
-    /// Returns the time from a transmission of a message to the next one, if the message has been
-    /// repeated `repeated` times.
+    /// Returns the time from a transmission of a message to its next repetition, if the message has
+    /// been repeated `repeated` times so far.
     fn wait(&self, repeated: u32) -> Span {
         match self.backoff {
             Backoff::Linear => self.timeout * (u64::from(repeated) + 1),

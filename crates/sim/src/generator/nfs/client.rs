@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Upper limit of the number of data bytes in an answer.
 const MOST_DATA: u64 = (LARGEST_DATAGRAM - HEADERS) as u64;
-/// Upper limit of the number of outstanding requests in addition to one.
+/// Upper limit of the configured `read_ahead`.
 const MOST_AHEAD: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,8 @@ pub(crate) struct NfsClientParameters {
     bytes: u64,
     /// Number of data bytes that each request reads.
     transfer: usize,
-    /// Maximum number of outstanding requests in addition to one.
+    /// Number of requests that the client sends ahead: at most this number plus one are
+    /// outstanding.
     read_ahead: usize,
     /// Time from the first transmission of a request to its first repetition.
     timeout: Span,

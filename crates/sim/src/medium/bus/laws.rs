@@ -23,8 +23,8 @@ struct Transmission {
     to: Audience,
     /// Number of collisions of this frame before this transmission.
     collisions: u64,
-    /// Time at which the frame was requested. After a collision, the end of that transmission, from
-    /// which the backoff counts.
+    /// Time at which the frame was requested. For a repetition, the end of the transmission that
+    /// collided, from which the backoff counts.
     wanted: Tick,
     /// Time until which the station's NIC delayed the frame; zero if it did not.
     held: Tick,
@@ -65,7 +65,7 @@ struct Wire {
 
 impl Wire {
     /// Creates a bus with stations at these positions. With `repeater`, creates a star instead, and
-    /// `places` has the lengths of its arms.
+    /// `places` has the lengths of the cables to its repeater.
     fn new(places: &[Span], repeater: Option<Span>, seed: u64) -> Self {
         let (rate, metre) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(4_330));
         let parameters =
@@ -114,7 +114,7 @@ impl Wire {
         self.now = self.now.max(until);
     }
 
-    /// Records the transmissions that have ended since the last call.
+    /// Records the transmissions that have ended since the previous call.
     fn note_ends(&mut self) {
         for port in 0..self.transmitting.len() {
             let Some(start) =

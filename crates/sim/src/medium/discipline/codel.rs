@@ -26,8 +26,8 @@ pub(super) struct CoDel {
     dropping: bool,
     next_drop: Tick,
     /// Number of frames dropped or marked in the present phase of dropping, which determines the
-    /// time of the next drop. If a phase begins soon after the previous one, this number does not
-    /// begin with 1 but with the number of drops in that phase.
+    /// time of the next drop. If the phase begins soon after the previous one, this number begins
+    /// not with 1, but with the number of drops in the previous phase.
     count: u64,
     /// Value of `count` at the beginning of the present or most recent phase of dropping.
     last_count: u64,

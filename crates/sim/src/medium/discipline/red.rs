@@ -11,7 +11,7 @@ pub(crate) struct RedParameters {
     pub(crate) low: f64,
     /// Average queue length, in frames, at and above which every frame is marked or dropped.
     pub(crate) high: f64,
-    /// Probability of marking or dropping a frame when the average is just below `high`.
+    /// Base probability of marking or dropping a frame when the average is just below `high`.
     pub(crate) most: f64,
     /// Weight of the present queue length in the moving average.
     pub(crate) weight: f64,
