@@ -11,7 +11,7 @@ pub enum Measure {
     LargerShare(Vec<String>),
     /// Standard deviation of the throughputs of all programs with this name, in bit/s.
     Spread(String),
-    /// Fraction of time in which a host's processors are idle, as their mean.
+    /// Fraction of time in which a host's processors were idle: the mean over all of them.
     Idle(String),
     /// Time in which a program transfers this many bytes at its mean throughput, in picoseconds.
     Time(String, u64),

@@ -51,7 +51,7 @@ pub struct Held {
     pub segment: Option<SegmentLabel>,
 }
 
-/// The numbers of a TCP segment. Sequence numbers are relative to the SYNs.
+/// Sequence number, length, acknowledgement number and window of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
     /// Position in the stream of the first byte of data, where the stream begins with byte 1.
@@ -69,7 +69,7 @@ pub struct SegmentLabel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
-    /// A wire carries a frame without a TCP segment, or a SYN, FIN or RST.
+    /// A wire carries a frame without a TCP segment, or a segment with SYN, FIN or RST.
     Frame,
     /// A wire carries a segment with data.
     Data,
@@ -94,8 +94,8 @@ pub enum Activity {
     Nic,
     /// Frames wait in a queue or a ring.
     Frames,
-    /// An idle host waits for an acknowledgement, although neither data nor receive window are
-    /// lacking. Its congestion window is full, or all data are sent.
+    /// An idle host waits for an acknowledgement, because its congestion window is full or all its
+    /// data have been sent. It does not wait for the peer's receive window.
     WaitsForAcknowledgement,
     /// An idle host waits until its peer opens the receive window.
     WaitsForWindow,
@@ -195,8 +195,8 @@ impl Recorder {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
 
-    /// Notes the activity that a component has from `now` on. If it differs from the present
-    /// activity, records the latter.
+    /// Notes the activity that a component has from `now` on. If it differs from the activity until
+    /// now, records the latter as a period that has ended.
     pub(crate) fn note(&mut self, now: Tick, part: Part, activity: Current) {
         let open = self.parts.entry(part).or_default();
         if open.activity != activity {
@@ -209,7 +209,7 @@ impl Recorder {
     }
 
     /// Changes the kind of a component's present activity to `by`, for the whole time since the
-    /// activity began.
+    /// activity began. For example, a frame turns out to collide only after it has begun.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
         open.activity = open.activity.map(|doing| Doing { by, ..doing });

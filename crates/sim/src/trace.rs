@@ -50,8 +50,9 @@ impl Trace {
         }
     }
 
-    /// Records an action of the medium of wire `wire`. A sent frame is captured, if frames are
-    /// captured. In the timeline, the change of the station's activity is recorded.
+    /// Records an action of the medium of wire `wire`. If the action completes a frame, captures
+    /// the frame, provided that the run captures frames. Notes the station's new activity in the
+    /// timeline.
     #[inline]
     pub(crate) fn note_wire(
         &mut self,
@@ -172,8 +173,8 @@ fn activity(level: Option<Level>) -> Option<Doing> {
     Some(Doing::new(by, 1))
 }
 
-/// Returns the activity to show for a bus. `share` is the percentage of the bus that NICs use;
-/// `None` if it is zero.
+/// Returns the activity to show for a bus of which NICs use `share` per cent; `None` if that is
+/// zero.
 fn bus_use(share: u64) -> Option<Doing> {
     (share > 0).then_some(Doing::new(Activity::Nic, share))
 }

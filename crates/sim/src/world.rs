@@ -86,8 +86,8 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// Number of events processed.
     pub(crate) events: u64,
-    /// Whether all programs of each machine have ended. `unfinished` is the number of machines
-    /// whose programs have not all ended. Both are cached, because querying every machine after
+    /// For each machine, whether all its programs have ended. `unfinished` is the number of
+    /// machines for which this is false. Both are cached, because querying every machine after
     /// every event would be slow.
     finished: Vec<bool>,
     unfinished: usize,

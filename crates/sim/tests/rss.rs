@@ -9,7 +9,7 @@ use linerate_sim::{
 };
 use std::thread;
 
-/// Records all captured frames and the whole timeline.
+/// Selects the recording of all frames and of the whole timeline.
 const KEEP: Keep =
     Keep { frames: true, timeline: Some(Window { from: Tick::ZERO, until: Tick::NEVER }) };
 

@@ -21,7 +21,7 @@ pub(crate) struct Bulk {
     pub(crate) gso_max_size: usize,
     /// Number of bytes that the sink requests from each read.
     pub(crate) read_size: usize,
-    /// Whether the sink verifies the received bytes.
+    /// Whether the sink compares the received bytes with the sent ones.
     pub(crate) verify: bool,
     /// TCP configuration of the connection.
     pub(crate) config: Config,

@@ -55,13 +55,13 @@ pub(crate) struct Task<'a> {
 /// The next step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Work that takes the processor time of this charge.
+    /// Work, whose processor time follows from this charge.
     Work(Charge),
     /// Sleep until an event wakes the program.
     Sleep,
 }
 
-/// Work of a program. The machine's cost table determines its processor time.
+/// Amount of a program's work, from which the machine's cost table determines the processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
     /// Number of system calls.

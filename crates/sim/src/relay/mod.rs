@@ -120,12 +120,12 @@ pub(crate) struct RelayNic {
     pub(crate) egress: EgressQueue,
 }
 
-/// The state that the timeline shows of a router or a bridge.
+/// The part of the state of a router or a bridge that the timeline shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelaySnapshot {
     /// Priority level of the running job; `None` if the processor is idle.
     pub(crate) level: Option<Level>,
-    /// Share of the bus that the NICs use, in per cent.
+    /// Percentage of bus time that the NICs use.
     pub(crate) bus: u64,
     /// Number of received frames that wait for the processor.
     pub(crate) input: usize,

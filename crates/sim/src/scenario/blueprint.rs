@@ -36,7 +36,8 @@ enum Crossing {
     From(usize),
     /// The NIC of the receiving host with this number.
     To(usize),
-    /// A NIC of a relay. `first` and `last` are the media of the sending and of the receiving host.
+    /// A NIC of a relay. `first` and `last` are the media of the sending and of the receiving host,
+    /// which determine the direction through the NIC.
     Relay { relay: usize, nic: usize, first: usize, last: usize },
 }
 
@@ -47,7 +48,7 @@ pub struct TransferFacts<'a> {
     pub name: &'a str,
     /// TCP configuration of the sending host.
     pub config: Config,
-    /// Largest IP packet of the sending host, in bytes.
+    /// Size in bytes of the largest IP packet that the sending host may send.
     pub mtu: usize,
     /// The IP version.
     pub family: Family,

@@ -33,8 +33,8 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// A function that reads a file that a scenario names, unless it is built in. It returns the
-/// contents of the file, or an error message.
+/// A function that returns the contents of a file, or an error message. It is called for each file
+/// that a scenario names and that is not built in.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {

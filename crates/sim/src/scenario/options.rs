@@ -16,15 +16,15 @@ pub struct TransferOptions {
     pub write_size: Option<usize>,
     /// Number of bytes that a sink requests from each read.
     pub read_size: Option<usize>,
-    /// Whether sinks verify the received bytes.
+    /// Whether sinks compare the received bytes with the sent ones.
     pub verify: bool,
     /// TCP configuration of all connections.
     pub config: Option<Config>,
-    /// Maximum pacing rate of the sources of transfers.
+    /// Maximum pacing rate of each transfer's source.
     pub max_pacing_rate: Option<Rate>,
-    /// Largest IP packet of all hosts, in bytes.
+    /// Size in bytes of the largest IP packet that a host may send.
     pub mtu: Option<usize>,
-    /// Maximum simulated time.
+    /// Simulated time after which the run ends, even if programs have not finished.
     pub limit: Option<Span>,
     /// Whether to check every invariant after every event, which is slow.
     pub checks: bool,

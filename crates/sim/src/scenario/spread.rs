@@ -56,8 +56,8 @@ impl Spread {
 /// Port and processors that were chosen for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Local address of the connecting host. `None` if both hosts have only one processor, so that
-    /// the host can choose the port.
+    /// Local address of the connection at the connecting host. `None` if both hosts have only one
+    /// processor, because the connecting host can then choose any port.
     pub(super) local: Option<SocketAddr>,
     /// Number of the connecting host's processor.
     pub(super) from: u16,

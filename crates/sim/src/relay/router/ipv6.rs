@@ -74,9 +74,9 @@ impl Router {
         let Ok(request) = EthernetFrame::parse(frame) else {
             return Decision::Drop(Reason::Ignored);
         };
-        // A solicitation for another address is ignored. So is one from the unspecified address,
-        // with which a host checks that no other host has its address. No host of a scenario has
-        // an address of the router.
+        // A solicitation for another address is ignored. So is one from the unspecified address, by
+        // which a host checks that its address is unused. It needs no answer, because no host of a
+        // scenario has an address of the router.
         if IpAddr::from(target) != interface.address || asker.is_unspecified() {
             return Decision::Drop(Reason::Ignored);
         }
