@@ -47,7 +47,7 @@ pub struct ColumnOutcome {
     pub cells: BTreeMap<(u32, u32), CellOutcome>,
 }
 
-/// The results of one cell: means over its transfers.
+/// The results of one cell, combined over its transfers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CellOutcome {
     /// Number of transfers that were simulated.

@@ -101,8 +101,8 @@ struct Page {
 }
 
 impl Page {
-    /// Creates the layout for a window. The layout begins with the window, and ends with the last
-    /// activity that the timeline has.
+    /// Creates the layout for a window. It begins at the start of the window, and ends when the
+    /// latest activity of the timeline ends.
     fn new(window: Window, timeline: &Timeline) -> Self {
         let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
         let until = held.map(|held| held.until).max().unwrap_or(window.from);
