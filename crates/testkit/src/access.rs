@@ -101,8 +101,9 @@ fn fill(room: &mut [u8], data: &[u8]) -> usize {
     room.len()
 }
 
-/// Copies `data` to shared memory, of which `write` takes as many bytes as the connection accepts.
-/// Checks that `write` has removed exactly the bytes that it reports, and returns their number.
+/// Copies `data` into shared memory and passes it to `write`, which removes the bytes that the
+/// connection accepts. Checks that `write` has removed as many bytes as it reports, and returns
+/// this number.
 fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> Result<usize, E> {
     let mut shared = Bytes::copy_from_slice(data);
     let count = write(&mut shared)?;

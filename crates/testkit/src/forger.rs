@@ -51,8 +51,8 @@ impl Forger {
         Some((bytes, codepoints[self.below(4) as usize]))
     }
 
-    /// Draws the TCP options of a forged segment: a timestamp later than the genuine one, a user
-    /// timeout, and a SACK block whose data the peer has never received.
+    /// Draws the TCP options of a forged segment. A timestamp is later than the genuine one. At
+    /// random, a user timeout and a SACK block above the genuine acknowledgement number are added.
     fn options(&mut self, genuine: Option<Timestamps>, ack: SeqNum) -> TcpOptions {
         let ahead = 1 + self.below(2_000_000_000);
         let timestamps = genuine.map(|genuine| Timestamps {

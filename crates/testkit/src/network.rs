@@ -39,7 +39,7 @@ pub struct Narrow {
     /// Size of the longest IP packet that passes this part of the path, in bytes.
     pub most: usize,
     /// Number of the first packet to which the limit applies. Packets are counted from 1 over both
-    /// directions, without those that are lost at random.
+    /// directions, without those whose fate is [`Fate::Lose`].
     pub from: u64,
     /// Number of the first packet to which the limit no longer applies. Packets are counted as for
     /// `from`.

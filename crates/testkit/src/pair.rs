@@ -77,8 +77,8 @@ pub struct Setup {
     pub medium: Medium,
     /// Size of the largest IP packet on the links, in bytes.
     pub mtu: usize,
-    /// Number of frames that the send queue of a host's link holds. After each turn of the host,
-    /// all of them are moved from the queue to the wire.
+    /// Maximum number of frames in the send queue of a host's link. After each turn of the host,
+    /// all frames are moved from the queue to the wire.
     pub capacity: usize,
     /// Minimum time between two turns of a host. Each turn handles a limited number of frames, so
     /// this time limits the speed of the hosts. With zero, the hosts are infinitely fast.

@@ -6,7 +6,7 @@ use linerate_wire::Ecn;
 use oorandom::Rand64;
 use std::collections::BTreeMap;
 
-/// A packet that has arrived.
+/// A packet, with the time and the place of its arrival.
 #[derive(Debug)]
 pub struct Arrival<To> {
     /// Time at which the packet arrives.
@@ -33,8 +33,8 @@ pub struct Wire<To> {
     /// endpoint is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
-    /// Number of packets that were offered to the path in both directions, without those that were
-    /// lost at random.
+    /// Number of packets that were sent in both directions, without those whose fate was
+    /// [`Fate::Lose`].
     offered: u64,
 }
 
@@ -86,8 +86,8 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Counts a packet of `length` bytes. Returns whether the path drops it silently: its limit of
-    /// the packet size applies to the packet with this number, and the packet is longer.
+    /// Counts a packet of `length` bytes. Returns whether the path drops it silently, because it
+    /// exceeds the size limit of the path, and the limit applies to the packet with this number.
     fn swallows(&mut self, length: usize) -> bool {
         self.offered += 1;
         let number = self.offered;

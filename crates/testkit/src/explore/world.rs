@@ -35,7 +35,7 @@ pub struct Hosts {
     pub medium: Medium,
     /// Size of the largest IP packet on the links, in bytes.
     pub mtu: usize,
-    /// Number of frames that the send queue of a link holds.
+    /// Maximum number of frames in the send queue of a link.
     pub capacity: usize,
     /// Minimum time between two turns of a host, which limits its speed.
     pub pause: Duration,
@@ -186,9 +186,9 @@ impl World {
         });
     }
 
-    /// In many worlds, makes accurate ECN and congestion marks frequent. This method draws its
-    /// random numbers after the other properties of the world, which were added before it. A given
-    /// seed thus still yields the values of those properties that it yielded before.
+    /// In many worlds, makes accurate ECN and congestion marks frequent. Its random numbers are
+    /// drawn after those of all older properties. So a seed still yields the values of those
+    /// properties that it yielded before this method was added.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;

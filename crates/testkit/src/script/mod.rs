@@ -28,7 +28,7 @@ use std::num::NonZeroU16;
 const ISS: SeqNum = SeqNum::new(u32::MAX - 300);
 /// Initial sequence number of the peer.
 const PEER_ISS: SeqNum = SeqNum::new(u32::MAX - 500);
-/// Random offset of the connection's timestamps, in milliseconds.
+/// Offset of the connection's timestamps in milliseconds, which outside of tests is random.
 const TIMESTAMP_OFFSET: u32 = 1_000_000;
 
 /// Returns the byte at a stream position. The period of the pattern equals no usual packet or
