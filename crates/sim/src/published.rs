@@ -14,10 +14,9 @@ pub struct Published {
     pub figure: Number,
     /// The figure of a simulated run that corresponds to the published one.
     pub measure: Measure,
-    /// The scenario whose figure is the numerator, if the published figure is a ratio (unit
-    /// `times`). It is given by its name, or by a change KEY=VALUE of the present scenario. The
-    /// denominator is the figure of the present scenario. `None` if the published figure is not a
-    /// ratio.
+    /// The other scenario, if the published figure is a ratio (unit `times`): the figure of the
+    /// other scenario divided by that of the present one. It is given by its name, or by a change
+    /// KEY=VALUE of the present scenario. `None` if the published figure is no ratio.
     pub against: Option<String>,
     /// Explanation of the simulated figure, and of the limits of the comparison.
     pub word: String,

@@ -101,8 +101,8 @@ impl Machine {
         self.processors.iter().flat_map(Processor::reports)
     }
 
-    /// Attaches a raw-frame generator to the first processor. It replaces a generator that was
-    /// attached before. Its frames belong to no flow, so no other processor could receive them.
+    /// Attaches a raw-frame generator to the first processor, in place of one that was attached
+    /// before. No other processor could receive its frames, because they belong to no flow.
     pub(crate) fn attach(
         &mut self,
         now: Tick,

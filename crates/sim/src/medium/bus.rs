@@ -5,9 +5,9 @@
 //! idle while the station defers. The computing time for a frame thus grows with the number of
 //! deferring stations, not with the number of all stations.
 //!
-//! The model has no code for the capture effect, which follows from these rules. After its frame, a
-//! station has an attempt counter of zero for the next one. The other stations have collided, so
-//! they choose from larger backoff ranges and usually lose against it.
+//! The capture effect needs no code of its own, because it follows from the rules of backoff. After
+//! its frame, a station begins the next one with an attempt counter of zero. The other stations
+//! have collided, so they choose from larger backoff ranges and usually lose against it.
 
 use super::backoff::slots;
 use super::{
@@ -217,11 +217,10 @@ impl Bus {
         self.deferring.push(port);
     }
 
-    /// Returns whether the transmission of `other` makes a station defer that would otherwise
-    /// transmit at `start`: the station has sensed it by then. If the station has waited for an
-    /// inter-frame gap, it ignores a carrier that begins in the last third of that gap
-    /// (§4.2.3.2.1). Without this rule, a station that is slightly early could always seize the
-    /// cable.
+    /// Returns whether a station that is to transmit at `start` defers, because it has sensed the
+    /// transmission of `other` by then. If the station has waited for an inter-frame gap, it
+    /// ignores a carrier that begins in the last third of that gap (§4.2.3.2.1). Without this rule,
+    /// a station that is slightly early could always seize the cable.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
         let sensed = began + self.distance(other, port);
@@ -507,10 +506,10 @@ mod tests {
         let metre = Span::from_picos(4_330);
         let parameters =
             BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
-        // Both stations are `distance` us apart. Station 1 begins 1 us before the signal of station
-        // 0 would reach it. Its own signal takes `distance` us to station 0, which then senses the
-        // collision. This is 49, 59 or 89 us after station 0 began. The slot time is 51.2 us, so
-        // the last two collisions are late.
+        // The two stations are `distance` us apart. Station 1 begins 1 us before the signal of
+        // station 0 would reach it. Its own signal takes `distance` us to station 0, which then
+        // senses the collision. This is 49, 59 or 89 us after station 0 began. The slot time is
+        // 51.2 us, so the collisions after 59 and 89 us are late.
         for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
             let mut bus =
                 Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);

@@ -1,4 +1,4 @@
-//! The sending task of a bulk transfer. Like 4.3BSD, each write copies one segment after the other
+//! The sending task of a bulk transfer. As in 4.3BSD, each write copies one segment after the other
 //! into the send buffer, while the buffer has room. The host can thus send a segment while the next
 //! one is copied. With TSO, the task copies the data of a whole GSO frame at a time.
 

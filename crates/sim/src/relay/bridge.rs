@@ -1,6 +1,6 @@
 //! The forwarding decision of a bridge, whose table of MAC addresses is complete from the start.
-//! Unlike a real bridge, this one does not receive frames between two stations of one medium. The
-//! simulated medium delivers them only to their receiver.
+//! Unlike a real bridge, this one does not receive frames between two stations of one medium,
+//! because the simulated medium delivers them only to their receiver.
 
 use super::{Decision, Reason};
 use crate::frame::{FrameId, Frames};

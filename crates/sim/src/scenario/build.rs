@@ -427,8 +427,8 @@ fn bridge(world: &World, number: usize) -> Bridge {
     let own = &world.relay_attachments[number];
     let behind = world.attachments.iter().map(|&(at, _)| {
         let leads = |&(wire, port): &(u16, Port)| {
-            // A NIC of the bridge leads to the medium `at` if it is attached to it. It also does if
-            // another bridge on the NIC's medium leads there.
+            // A NIC of the bridge leads to the medium `at` if it is attached to `at`, or if another
+            // bridge on its medium leads to `at`.
             wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)

@@ -45,9 +45,9 @@ impl CoDel {
         }
     }
 
-    /// Removes the next frame to send; `None` if the queue is empty. If the queueing delay has been
-    /// too long for an interval, the frames to drop are removed before it. A frame that supports
-    /// ECN is marked and sent instead of dropped (RFC 8289 §5.5).
+    /// Removes and returns the next frame to send; `None` if the queue is empty. If the queueing
+    /// delay has been above the target for an interval, first removes the frames to drop. An
+    /// ECN-capable frame is not dropped, but marked and sent (RFC 8289 §5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,
