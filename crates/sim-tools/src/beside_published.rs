@@ -31,9 +31,9 @@ pub fn beside_published(
     Ok(text)
 }
 
-/// Runs `other`, the second scenario of a published ratio. Returns its figure divided by the figure
-/// of `outcome`, which is the first scenario. Returns `None` if either figure is missing, or that
-/// of `outcome` is zero.
+/// Runs `other`, the other scenario of a published ratio. Returns its figure divided by that of
+/// `outcome`, the outcome of the present scenario. Returns `None` if either figure is missing, or
+/// that of `outcome` is zero.
 fn times(
     name: &str,
     changes: &[String],

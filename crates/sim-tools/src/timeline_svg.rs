@@ -243,8 +243,8 @@ const fn is_light(by: Activity) -> bool {
 }
 
 fn colour(by: Activity) -> &'static str {
-    // A station gives up a frame because of its sixteenth collision. This has no entry in the
-    // legend, so it has the colour of collisions.
+    // A station gives up a frame because of its sixteenth collision. `GivenUp` has no entry in the
+    // legend, so it is drawn in the colour of collisions.
     let by = if by == Activity::GivenUp { Activity::Collision } else { by };
     LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
 }
