@@ -129,8 +129,8 @@ impl Pair {
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
         let wire = Wire::new(setup.network, setup.seed);
-        // The clock starts at 1,000 s, so that a test fails if a time was never set and is
-        // therefore zero.
+        // The clock does not start at zero, because zero is the value of a time that was never set.
+        // A test must not mistake such a time for the current one.
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             now,

@@ -107,7 +107,7 @@ impl AttackTest {
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
         // At 100 Mbit/s, eight full-sized frames arrive between two turns. A turn can receive 64
-        // frames, eight times as many.
+        // frames, so the path and not the host limits the honest transfers.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =

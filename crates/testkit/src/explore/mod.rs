@@ -69,8 +69,8 @@ impl Case {
         })
     }
 
-    /// Returns a simpler case that fails too. The simplifications are tried one by one. If the case
-    /// still fails with one of them, this simplification is kept.
+    /// Simplifies a case that has failed. The simplifications are tried one by one, and each with
+    /// which the case still fails remains applied.
     #[must_use]
     pub fn shrink(self) -> Self {
         let mut least = self;

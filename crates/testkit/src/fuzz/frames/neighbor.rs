@@ -187,9 +187,8 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// In some cases, overwrites a byte of a frame or cuts off its end. Then recomputes the
-    /// checksums of the frame. In a few cases, leaves the frame as it is, even if its checksums are
-    /// wrong.
+    /// Recomputes the checksums of a frame, in some cases after overwriting a byte or cutting off
+    /// the end. In a few cases, leaves the frame as it is, even if its checksums are wrong.
     fn spoil(&mut self, frame: &mut Vec<u8>) {
         match self.choices.byte() {
             0..=199 => mend_checksums(frame),
