@@ -324,10 +324,10 @@ impl Paths {
             None => self.enter(now, from, to, bytes),
             Some(verdict) => self.treat(now, from, to, &packet, verdict),
         }
-        // Only a packet that has entered its path overtakes others.
-        let is_on_its_way =
+        // Only a packet that enters its path now overtakes others.
+        let enters_now =
             !matches!(verdict, Some(Verdict::Drop | Verdict::Delay(_) | Verdict::Reorder(1..)));
-        if is_on_its_way && !self.held_back.is_empty() {
+        if enters_now && !self.held_back.is_empty() {
             self.let_go(now, from, to);
         }
     }
