@@ -5,7 +5,8 @@
 use crate::figures::Figure;
 use serde::Serialize;
 
-/// A target ratio of processor times, and the ratio that this run of the benchmark has reached.
+/// A target for the ratio between linerate's processor time and that of a contender, and the ratio
+/// that this run of the benchmark has reached. [`Bar::bar`] says which targets are minimums.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
     /// Name of the workload.

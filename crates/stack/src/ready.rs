@@ -17,7 +17,8 @@ const FRAMES_PER_TURN: u32 = 4;
 /// A sender in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// The host itself, with its reply queue.
+    /// The host itself. Its reply queue contains packets that belong to no socket, such as ICMP
+    /// replies and resets.
     Replies,
     /// The socket with this index.
     Socket(u32),

@@ -95,9 +95,9 @@ impl Connection {
         if fast_open.lesson.is_some() || self.state != State::Closed {
             return fast_open.lesson;
         }
-        // The handshake has ended without an answer, so Fast Open counts as refused. There is an
-        // exception if the application has aborted the handshake. Fast Open then counts as refused
-        // only if the first SYN has timed out.
+        // The handshake has ended without an answer. If the connection has failed, Fast Open counts
+        // as refused. If the application has closed or aborted it, Fast Open counts as refused only
+        // if the first SYN has timed out: before that, an answer may still have been on its way.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);

@@ -274,8 +274,9 @@ fn spread_text(spread: Option<f64>) -> String {
     }
 }
 
-/// Returns the shade for a spread. The shades 0 to 6 are for spreads up to 1, 2, 5, 10, 20, 50 and
-/// 100 %, and shade 7 is for larger spreads.
+/// Returns the shade for the spread of a cell's runs. The shades 0 to 6 are for spreads up to 1, 2,
+/// 5, 10, 20, 50 and 100 %, and shade 7 is for larger spreads. An unknown spread, as of a single
+/// run, has shade 0.
 fn spread_shade(spread: Option<f64>) -> usize {
     const BOUNDS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
     spread.map_or(0, |spread| BOUNDS.iter().filter(|&&bound| spread > bound).count())

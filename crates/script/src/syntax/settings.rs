@@ -180,8 +180,9 @@ impl Settings {
             }
             // These options of packetdrill are accepted, but have no effect. `gateway_ip` and
             // `netmask_ip` describe a gateway, which the simulated link does not need.
-            // `tcp_ts_ecr_scaled` selects how a TSecr that equals no TSval of the host is converted
-            // to the wire. Here, its distance to the host's first TSval never changes.
+            // `tcp_ts_ecr_scaled` selects how packetdrill translates a TSecr of the script that
+            // equals no TSval that the host has sent. This program always keeps the difference
+            // between such a TSecr and the host's first TSval, so there is nothing to select.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

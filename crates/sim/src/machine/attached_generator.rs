@@ -58,8 +58,8 @@ impl AttachedGenerator {
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
     }
 
-    /// Handles a timeout event. If the generator has postponed its timeout since the event was
-    /// scheduled, the event has no effect.
+    /// Handles a timeout event. The generator is not called if it has postponed its timeout since
+    /// the event was scheduled.
     pub(super) fn handle_time(&mut self, now: Tick) {
         self.scheduled = Tick::NEVER;
         if self.generator.poll_timeout() <= now {

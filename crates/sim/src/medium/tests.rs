@@ -327,9 +327,9 @@ fn the_longest_queueing_delay_is_kept() {
         wire.send(begins, port, &FRAME, Audience::One(2));
     }
     let (_, counted) = wire.finish();
-    // The switch has received the second frame after 911.4 us. It waits until 1,627.4 us, when the
-    // outgoing cable becomes idle. The third frame arrives at 2,011.4 us, and waits until 2,443.4
-    // us.
+    // The switch has received the whole second frame at 911.4 us. This frame waits until the
+    // outgoing cable becomes idle at 1,627.4 us. The third frame arrives at 2,011.4 us, and waits
+    // until 2,443.4 us.
     assert_eq!(counted.longest_wait, Span::from_picos(7_160 * TENTH));
     assert_eq!(counted.waited, Span::from_picos((7_160 + 4_320) * TENTH));
 }

@@ -46,7 +46,7 @@ pub(crate) struct Interface {
     /// The multicast groups that the host and its sockets have joined.
     pub(crate) groups: Groups,
     pub(crate) capabilities: Capabilities,
-    /// Sizes of frames on the link, computed from `capabilities`.
+    /// The length of the link header and the sizes of frame buffers, computed from `capabilities`.
     pub(crate) frames: Frames,
     pub(crate) flow_cache: FlowCache,
     /// The detection of duplicate addresses.

@@ -130,9 +130,9 @@ pub trait FrameSource {
     /// frames leave. A link can use it to timestamp frames, without reading a clock.
     fn now(&self) -> Instant;
 
-    /// Returns whether there may be a frame to send. If it returns false, the link need not offer
-    /// an empty frame. This call costs less than a call of [`FrameSource::fill`] that returns
-    /// `None`.
+    /// Returns whether there may be a frame to send. If there is none, the link need not provide a
+    /// buffer for [`FrameSource::fill`]. This call costs less than a call of [`FrameSource::fill`]
+    /// that returns `None`.
     fn has_frames(&self) -> bool {
         true
     }

@@ -222,8 +222,9 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            // An effect is only a lower bound if two attempts were contended, or if no data arrived
-            // without the intervention. Measuring it again would not help.
+            // The effect of an intervention is known only as a lower bound in two cases: other
+            // programs disturbed both runs with it, or no data arrived without it. A further run
+            // would not change that.
             effect.is_none_or(|effect| {
                 !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
