@@ -212,6 +212,13 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
         _ => Verdict::Pass,
     });
     assert_eq!(bytes(&beside_others), [0, 1, 2, 6, 7, 3, 8, 5, 9]);
+    // A packet that was held back overtakes others when it enters its path.
+    let among_held = arrivals(|byte| match byte {
+        3 => Verdict::Reorder(2),
+        4 => Verdict::Reorder(1),
+        _ => Verdict::Pass,
+    });
+    assert_eq!(bytes(&among_held), [0, 1, 2, 5, 4, 3, 6, 7, 8, 9]);
     // The verdict `Reorder(2)` delays a packet until two later ones have overtaken it. No datagrams
     // follow the last one, so it is delivered after the maximum delay of one second.
     let late = only(9, Verdict::Reorder(2));

@@ -324,12 +324,6 @@ impl Paths {
             None => self.enter(now, from, to, bytes),
             Some(verdict) => self.treat(now, from, to, &packet, verdict),
         }
-        // Only a packet that enters its path now overtakes others.
-        let enters_now =
-            !matches!(verdict, Some(Verdict::Drop | Verdict::Delay(_) | Verdict::Reorder(1..)));
-        if enters_now && !self.held_back.is_empty() {
-            self.let_go(now, from, to);
-        }
     }
 
     /// Executes the verdict of a rule about a packet.
@@ -368,9 +362,21 @@ impl Paths {
         }
     }
 
-    /// Counts a packet that was sent from `from` to `to`: it overtakes all packets held back on
-    /// this path. Releases each of them that enough packets have overtaken.
-    fn let_go(&mut self, now: Instant, from: usize, to: usize) {
+    /// Lets a packet enter its path. It overtakes the packets that rules hold back on this path;
+    /// those that enough packets have overtaken enter too, and overtake the others.
+    fn enter(&mut self, now: Instant, from: usize, to: usize, bytes: &[u8]) {
+        let mut uncounted = u32::from(self.send(now, from, to, bytes));
+        while uncounted > 0 && !self.held_back.is_empty() {
+            uncounted -= 1;
+            for held in self.overtake(from, to) {
+                uncounted += u32::from(self.send(now, from, to, &held.bytes));
+            }
+        }
+    }
+
+    /// Counts a packet that overtakes all packets held back from `from` to `to`. Removes and
+    /// returns those that enough packets have overtaken.
+    fn overtake(&mut self, from: usize, to: usize) -> Vec<HeldBack> {
         let is_released = |held: &mut HeldBack| {
             if held.passes == 0 || (held.from, held.to) != (from, to) {
                 return false;
@@ -379,19 +385,20 @@ impl Paths {
             held.passes == 0
         };
         let released = self.held_back.extract_if(.., |_, held| is_released(held));
-        for (_, held) in released.collect::<Vec<_>>() {
-            self.enter(now, from, to, &held.bytes);
-        }
+        released.map(|(_, held)| held).collect()
     }
 
-    /// Lets a packet enter its path. A partitioned path drops the packet.
-    fn enter(&mut self, now: Instant, from: usize, to: usize, bytes: &[u8]) {
+    /// Sends a packet on its path. A partitioned path drops the packet. Returns whether the path
+    /// has taken it.
+    fn send(&mut self, now: Instant, from: usize, to: usize, bytes: &[u8]) -> bool {
         let number = self.number(from, to);
         let path = &mut self.paths[number];
-        if !path.is_partitioned {
+        let is_open = !path.is_partitioned;
+        if is_open {
             path.lane.send(RxFrame::plain(bytes, now), Medium::Ip, now);
             self.schedule(number, now);
         }
+        is_open
     }
 
     /// Lets packets that rules have held back enter their paths, if their time has come. Then
