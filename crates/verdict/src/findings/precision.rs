@@ -15,13 +15,13 @@ const NARROW: f64 = 0.03;
 const MOST_CELLS: f64 = 0.95;
 /// Share of contended runs above which contention is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
-/// Factor for the half-width of a median's 95 % interval: 1.96 √(π/2). The half-width is this
-/// factor times the standard deviation of a run, divided by the square root of the number of runs.
-const WIDTH_OF_MEDIAN: f64 = 2.46;
 /// Factor by which the recommended number of runs exceeds the estimate. With equal numbers of runs,
 /// the width of a cell's interval still varies by a fifth, and the number of runs is proportional
 /// to the square of the width.
 const MARGIN: f64 = 1.5;
+/// Minimum ratio between the half-width of the deciding cell's interval and the median half-width
+/// at which single cells, and not the scatter of all, are the reason for wide intervals.
+const EXCEPTIONAL: f64 = 2.5;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
@@ -116,17 +116,16 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
         notation::percent(deviation.exp_m1()),
         if sweep.table.epochs().is_some() { ", epochs of the machine subtracted" } else { "" },
     );
-    let now = f64::from(sweep.design.repeat.get());
-    let for_a_usual_cell = (WIDTH_OF_MEDIAN * deviation / NARROW).powi(2);
-    if for_a_usual_cell < now / 2.0 {
+    let (width, runs) = deciding_cell(sweep);
+    if width > EXCEPTIONAL * widths.median() {
         return format!("{scatter}, but some cells do not repeat: see the spread of their runs.");
     }
+    if sweep.design.budget.is_some() {
+        return format!("{scatter}: try a larger --budget.");
+    }
     // The half-width of an interval is inversely proportional to the square root of the number of
-    // runs. In a conclusive sweep, all intervals but the widest few are narrow. The widest of these
-    // narrow ones determines the number of runs.
-    let cells = widths.values().len();
-    let decisive = (1..).zip(widths.values()).find(|&(count, _)| is_most(count, cells));
-    let repeats = MARGIN * now * decisive.map_or(0.0, |(_, width)| width / NARROW).powi(2);
+    // runs.
+    let repeats = MARGIN * as_f64(runs as u64) * (width / NARROW).powi(2);
     if repeats > MOST_REPEATS {
         format!("{scatter}: more runs hardly help, use a quieter machine.")
     } else {
@@ -134,6 +133,18 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
     }
 }
 
+/// Returns the half-width of the interval of the deciding cell, and the number of its runs. The
+/// sweep is conclusive if this interval is narrow: it is the widest of those that remain if as many
+/// of the widest intervals are left out as a conclusive sweep may have.
+fn deciding_cell(sweep: &Sweep<'_>) -> (f64, usize) {
+    let mut cells: Vec<_> =
+        sweep.table.iter().map(|cell| (half_width(cell), cell.runs.len())).collect();
+    cells.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let most = (1..=cells.len()).find(|&count| is_most(count, cells.len()));
+    most.map_or((0.0, 0), |count| cells[count - 1])
+}
+
+/// Is `some` of `cells` cells at least the share [`MOST_CELLS`]?
 fn is_most(some: usize, cells: usize) -> bool {
     as_f64(some as u64) >= MOST_CELLS * as_f64(cells as u64)
 }
@@ -205,6 +216,12 @@ mod tests {
         let text = "50 % of the runs a thread waited for a processor";
         assert!(contended.text.contains(text), "{}", contended.text);
         assert_eq!(contended.figures["contended_share"], 0.5);
+        let uneven = found(16, 0.02, |run| {
+            if run.send_buffer.packets == run.receive_buffer.packets && run.repeat % 2 == 0 {
+                run.bytes_per_second *= 2.0;
+            }
+        });
+        assert!(uneven.unwrap().text.ends_with("do not repeat: see the spread of their runs."));
         let hopeless = found(8, 0.8, |_| ()).unwrap().text;
         assert!(hopeless.contains("use a quieter machine"), "{hopeless}");
     }
