@@ -27,8 +27,9 @@ const DNS: u16 = 53;
 /// Number of open files that the process needs for other purposes than flows.
 const OTHER_FILES: u64 = 64;
 /// Maximum number of frames that one turn receives. Their data, at most 2 MiB, should still be in
-/// the processor's cache when it is passed on.
-const FRAMES: usize = 32;
+/// the processor's cache when it is passed on. A gateway whose turns reach this number counts as
+/// saturated, so its new flows get a limited share of the time (see [`Pace`]).
+const FRAMES_PER_TURN: usize = 32;
 /// Maximum number of new flows that one turn handles.
 const NEW_FLOWS: usize = 64;
 /// Estimated memory of an idle flow in bytes.
@@ -128,7 +129,7 @@ impl<L: Link + Readiness> Gateway<L> {
         let poller = Poller::new(&link)?;
         Ok(Self {
             host: Host::new(stack, link)
-                .with_budget(Budget { receive: FRAMES, ..Budget::default() }),
+                .with_budget(Budget { receive: FRAMES_PER_TURN, ..Budget::default() }),
             poller,
             flows: Flows::default(),
             again: VecDeque::new(),

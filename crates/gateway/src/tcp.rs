@@ -101,6 +101,8 @@ impl<L: Link + Readiness> Gateway<L> {
                 if !flags.intersects(EventFlags::OUT | errors) {
                     return;
                 }
+                // epoll reports a failed `connect` as an error event. Without such an event, the
+                // connection is established, and need not be asked for an error.
                 let result = if flags.intersects(errors) {
                     sockopt::socket_error(far.as_fd()).and_then(|result| result)
                 } else {

@@ -73,8 +73,8 @@ pub enum BenchError {
         /// The number of the port.
         port: u16,
     },
-    /// The sink in this process cannot listen, although its port is free.
-    #[error("no sink can be started in this process: {0}")]
+    /// The sink in this process cannot listen, for another reason than a port in use.
+    #[error("the sink of this transfer, which runs in this process, is refused: {0}")]
     NoSink(#[source] ListenError),
     /// The peer does not answer.
     #[error(

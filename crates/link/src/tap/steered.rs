@@ -91,8 +91,8 @@ impl SteeredTap {
     }
 
     /// Receives at most `budget` frames from the queues other than the first. Only the queues that
-    /// have frames are read: reading every queue for nothing would take a tenth of the time of a
-    /// short connection.
+    /// have frames are read. To read each queue in each turn was 33 system calls without a frame
+    /// for one short connection through a gateway.
     fn receive_others(
         &mut self,
         budget: usize,

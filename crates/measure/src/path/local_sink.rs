@@ -2,7 +2,11 @@
 
 use crate::bench_error::BenchError;
 use linerate_ends::socket::Network;
-use linerate_ends::{Interrupt, Peer, serve::ListenAt, serve::ListenError, sink};
+use linerate_ends::{
+    Interrupt, Peer,
+    serve::{ListenAt, ListenError},
+    sink,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::thread::{self, JoinHandle};
 

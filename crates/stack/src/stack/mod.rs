@@ -351,10 +351,9 @@ impl Stack {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counted;
-        let (mut predicted, mut prefetched) = (0, 0);
+        let (predicted, mut prefetched) = (self.cached_segments(), 0);
         for interface in self.all_interfaces() {
             counters.neighbor += *interface.neighbors.counters();
-            predicted += interface.flow_cache.hits;
             prefetched += interface.flow_cache.prefetched;
         }
         counters.receive.packets += predicted;
@@ -365,6 +364,11 @@ impl Stack {
         counters.tcp_extra.flow_repeats = repeats + predicted - prefetched;
         counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
+    }
+
+    /// Returns the number of segments that the flow caches of all interfaces have recognized.
+    pub(crate) fn cached_segments(&self) -> u64 {
+        self.all_interfaces().map(|interface| interface.flow_cache.hits).sum()
     }
 
     /// Returns the number of received segments that belonged to the same flow as the segment

@@ -52,8 +52,7 @@ impl Stack {
     /// arriving.
     #[cold]
     pub(crate) fn serve_unconnected(&mut self) {
-        let hits: u64 = self.all_interfaces().map(|interface| interface.flow_cache.hits).sum();
-        let segments = hits + self.counted.tcp.in_segments;
+        let segments = self.cached_segments() + self.counted.tcp.in_segments;
         for _ in 0..self.unconnected.begin_turn(segments) {
             let Some((interface, packet)) = self.unconnected.pop() else { break };
             self.serving(interface, |stack| stack.handle_waiting(&packet));
