@@ -19,8 +19,8 @@ const MANY_CONTENDED: f64 = 0.1;
 /// the width of a cell's interval still varies by a fifth, and the number of runs is proportional
 /// to the square of the width.
 const MARGIN: f64 = 1.5;
-/// Minimum ratio between the half-width of the deciding cell's interval and the median half-width
-/// at which single cells, and not the scatter of all, are the reason for wide intervals.
+/// Minimum ratio between the [deciding half-width](deciding_width) and the median half-width at
+/// which single cells, and not the scatter of all, are the reason for wide intervals.
 const EXCEPTIONAL: f64 = 2.5;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
@@ -30,7 +30,7 @@ const MOST_REPEATS: f64 = 200.0;
 /// than 5 % of its cells have too few uncontended runs.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
-    let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
+    let is_too_much = !is_most(cells - contended, cells);
     let text = format!(
         "Contended, nothing is concluded: in {contended} of {} fewer than three runs were fair. In \
          the others a thread waited for a processor for more than {} of its time, or the \
@@ -116,7 +116,7 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
         notation::percent(deviation.exp_m1()),
         if sweep.table.epochs().is_some() { ", epochs of the machine subtracted" } else { "" },
     );
-    let (width, runs) = deciding_cell(sweep);
+    let width = deciding_width(widths);
     if width > EXCEPTIONAL * widths.median() {
         return format!("{scatter}, but some cells do not repeat: see the spread of their runs.");
     }
@@ -125,7 +125,8 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
     }
     // The half-width of an interval is inversely proportional to the square root of the number of
     // runs.
-    let repeats = MARGIN * as_f64(runs as u64) * (width / NARROW).powi(2);
+    let now = f64::from(sweep.design.repeat.get());
+    let repeats = MARGIN * now * (width / NARROW).powi(2);
     if repeats > MOST_REPEATS {
         format!("{scatter}: more runs hardly help, use a quieter machine.")
     } else {
@@ -133,15 +134,12 @@ fn obstacle(sweep: &Sweep<'_>, widths: &Sample, contended: Option<f64>) -> Strin
     }
 }
 
-/// Returns the half-width of the interval of the deciding cell, and the number of its runs. The
-/// sweep is conclusive if this interval is narrow: it is the widest of those that remain if as many
-/// of the widest intervals are left out as a conclusive sweep may have.
-fn deciding_cell(sweep: &Sweep<'_>) -> (f64, usize) {
-    let mut cells: Vec<_> =
-        sweep.table.iter().map(|cell| (half_width(cell), cell.runs.len())).collect();
-    cells.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let most = (1..=cells.len()).find(|&count| is_most(count, cells.len()));
-    most.map_or((0.0, 0), |count| cells[count - 1])
+/// Returns the half-width that decides whether a sweep is conclusive: that of the widest interval
+/// which must be narrow in a conclusive sweep. Wider intervals are as few as such a sweep may have.
+fn deciding_width(widths: &Sample) -> f64 {
+    let widths = widths.values();
+    let deciding = (1..).zip(widths).find(|&(count, _)| is_most(count, widths.len()));
+    deciding.map_or(0.0, |(_, &width)| width)
 }
 
 /// Is `some` of `cells` cells at least the share [`MOST_CELLS`]?
