@@ -73,8 +73,9 @@ pub enum BenchError {
         /// The number of the port.
         port: u16,
     },
-    /// The sink in this process cannot listen, for another reason than a port in use.
-    #[error("the sink of this transfer, which runs in this process, is refused: {0}")]
+    /// The sink that this process runs for a transfer cannot listen, for another reason than a port
+    /// in use.
+    #[error("the sink in this process cannot be started: {0}")]
     NoSink(#[source] ListenError),
     /// The peer does not answer.
     #[error(

@@ -93,7 +93,7 @@ impl Sub<u32> for SeqNum {
 }
 
 /// Returns how far this number lies after `earlier`, modulo 2^32. The result is meaningful only if
-/// `earlier` is before this number or equal to it, which [`SeqNum::before`] can tell.
+/// `earlier` is before this number or equal to it; [`SeqNum::before`] compares two numbers.
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {
